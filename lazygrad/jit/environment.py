@@ -26,7 +26,7 @@ from .bytecode import EVERY, Reads, in_own_mode, is_user_code, parameters_of, re
 from .environment_specs import EnvironmentDescriber
 from .errors import JitError
 from .guard import CellGuard, Compared, Guard, KeysGuard, Place, SlotGuard, cell_value
-from .impure_calls import NumpyRandom, codes_of_collectors, is_of_an_import, reads_outside, user_who_called
+from .impure_calls import NumpyRandom, codes_of_collectors, is_of_the_engine, reads_outside, user_who_called
 from .python_values import MISSING, PLAIN, fields_of, is_closed_module, is_instance
 from .reachable import Reach
 from .specs import Call, PlainSpec, SameSpec
@@ -156,7 +156,7 @@ class Environment:
             if value is not None and self._reach.is_known(value):
                 bound[name] = value
         key = (code, tuple(map(id, bound.values())))
-        if key not in self._seen and not is_of_an_import(frame):
+        if key not in self._seen and not is_of_the_engine(frame):
             self._seen.add(key)
             functions = self._reach.functions.get(code)
             if functions is None and code.co_freevars and code not in self._inner:

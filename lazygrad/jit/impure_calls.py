@@ -8,11 +8,13 @@ time or a warning for its line.
 from __future__ import annotations
 
 import gc
+import os
 import random
 import sys
 import types
 from typing import Any
 
+from ..engine.frames import PACKAGE
 from .bytecode import is_own_file, is_user_code
 
 _RANDOM = (
@@ -69,14 +71,22 @@ def user_who_called(frame: types.FrameType) -> types.FrameType | None:
     return None
 
 
-def is_of_an_import(frame: types.FrameType) -> bool:
-    """Whether the import system called this code, a hook or the body of a module: it runs once, at whatever
-    import comes first, also one of lazygrad's own.
+#: Layers of lazygrad that call no function of a user.
+_ENGINE = tuple(
+    f"{PACKAGE}{layer}{os.sep}"
+    for layer in ("codegen", "device", "engine", "programs", "report", "runtime", "schedule")
+)
+
+
+def is_of_the_engine(frame: types.FrameType) -> bool:
+    """Whether lazygrad's own engine called this code, such as a library that it asks for the place of the
+    cache, or a hook of the first import of one. That is no part of a captured function.
     """
     at = frame.f_back
-    while at is not None and not is_own_file(at.f_code.co_filename):
-        if at.f_code.co_filename.startswith("<frozen importlib"):
-            return True
+    while at is not None:
+        file = at.f_code.co_filename
+        if is_own_file(file):
+            return file.startswith(_ENGINE)
         at = at.f_back
     return False
 

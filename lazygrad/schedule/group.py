@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from ..ir.args import AxisType, RangeArg
 from ..ir.index import as_index, const, sint
@@ -12,7 +13,7 @@ from ..shape.rules import shape_of
 from ..shape.sizes import vmax
 from ..shape.tracker import ShapeTracker
 from ..target import Target
-from .indices import Indices
+from .indices import Indices, size_of
 from .kept_rows import Rows
 
 
@@ -69,6 +70,13 @@ class Group:
         #: how many operations, and which memory, what it stores asks for
         self.ops, self.reads = 0, frozenset[UOp]()
         self.downstream = 1 << number
+
+    def nest(self, ranges: Iterable[UOp]) -> None:
+        """Note how often each loop runs, one inside the other."""
+        times = 1
+        for r in ranges:
+            times *= vmax(size_of(r))
+            self.order[r] = times
 
     def walks_whole(self, shape: tuple[sint, ...]) -> bool:
         """Whether each turn of the loops is at an element of such a value that no other turn is at."""

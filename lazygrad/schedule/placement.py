@@ -19,7 +19,7 @@ from ..dtype import dtypes
 from ..ir.args import AxisType, RangeArg
 from ..ir.device import device_of
 from ..ir.index import as_index, const
-from ..ir.ops import ELEMENTWISE, MOVEMENT, OPS, Ops
+from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker, below_movement
 from ..shape.rules import shape_of
@@ -33,7 +33,7 @@ from .nested_sums import NestedSums
 from .one_pass import OnePasses
 from .plain import PlainGraph
 from .versions import device_name
-from .weights import ONCE, Weights
+from .weights import ONCE, Weights, operations_on, sums_rows, widens_memory
 
 # What recomputing is held against: a trip of each element through memory (`Memory.trip`) and one more kernel
 # (`Launch.kernel`), both in operations on elements. What follows are choices, the same for every target.
@@ -145,7 +145,7 @@ class Placement:
         evaluations = 0
         for group, tuples in uses.items():
             evaluations += max(tuples.values()) if group in rows else sum(tuples.values())
-        if evaluations <= count or _widens_memory(node):
+        if evaluations <= count or widens_memory(node):
             return ""
         if self.weights.cost[node] <= self.target.memory.hit and not self.weights.weight[node][1]:
             return ""  # reading it again would cost as much
@@ -203,8 +203,8 @@ class Placement:
                 if in_tiles and len(walked) > FEW_STREAMS and (spilled or work > LATE_SHARE * trip):
                     return f"{len(walked)} memories would be walked in the tiles of a large reduce"
                 lanes = self.target.vector_bytes // 4
-                if lanes > 1 and _sums_rows(node):
-                    alone = count * _operations_on(group.stores) * lanes // 2
+                if lanes > 1 and sums_rows(node):
+                    alone = count * operations_on(group.stores) * lanes // 2
                     if alone > max(trip, work // LATE_SHARE):
                         return f"{alone:,} operations on its sums one by one, storing {trip:,}"
                 group.heavy += 1
@@ -274,7 +274,7 @@ class Placement:
         ranges = sorted(
             (r for r in group.order if r in group.ranges), key=lambda r: (r not in outer, r.arg.id)
         )
-        _nest(group, ranges)
+        group.nest(ranges)
 
     # *** storing
 
@@ -312,7 +312,7 @@ class Placement:
                     self._use_sources(node, group, group.ranges, group.points())
                     return
         group = Group(len(self.groups), shape, kind, device, self.target)
-        _nest(group, [r for r in group.ranges if r.op is Ops.RANGE])
+        group.nest([r for r in group.ranges if r.op is Ops.RANGE])
         self.groups.append(group)
         self._take(node, group)
         for consumer in uses:  # nothing comes before a new group yet
@@ -576,54 +576,3 @@ class Placement:
             group.order[r] = outer
             inside[axis] = r
         return tuple(inside), outer
-
-
-def _nest(group: Group, ranges: Iterable[UOp]) -> None:
-    """Note how often each loop runs, one inside the other."""
-    times = 1
-    for r in ranges:
-        times *= vmax(size_of(r))
-        group.order[r] = times
-
-
-def _sums_rows(reduce: UOp) -> bool:
-    """Whether vectors will walk what is reduced, so that its sums come one by one: rows times a vector.
-
-    That is so where something as large as all that is summed lies contiguous along it.
-    """
-    whole = numel(reduce.src[0])
-    if whole == numel(reduce):
-        return False
-    seen, todo = set[UOp](), [reduce.src[0]]
-    while todo:
-        node = todo.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if node.op in ELEMENTWISE:
-            todo += node.src
-            continue
-        base, tracker = base_and_tracker(node)
-        if numel(base) >= whole and len(tracker.views) == 1:
-            if tracker.views[0].strides[reduce.arg.axes[-1]] == 1:
-                return True
-    return False
-
-
-def _operations_on(stored: Iterable[UOp]) -> int:
-    """What is computed of what a kernel sums and reads, until it is stored."""
-    seen, todo, total = set[UOp](), list(stored), 0
-    while todo:
-        node = below_movement(todo.pop())
-        if node not in seen and node.op in ELEMENTWISE and not is_held(node):
-            seen.add(node)
-            total += OPS[node.op].cost
-            todo += node.src
-    return total
-
-
-def _widens_memory(node: UOp) -> bool:
-    """Whether a value is a 16-bit float in memory, made wider: who reads it many times packs it converted."""
-    if node.op is not Ops.CAST or not dtypes.is_float(node.src[0].dtype) or not dtypes.is_float(node.dtype):
-        return False
-    return node.src[0].dtype.itemsize == 2 < node.dtype.itemsize and is_held(below_movement(node.src[0]))

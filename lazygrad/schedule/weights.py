@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from ..codegen.price import WORST
+from ..dtype import dtypes
 from ..ir.ops import ELEMENTWISE, MOVEMENT, OPS, Ops
 from ..ir.uop import UOp
-from ..shape.movement import below_movement
+from ..shape.movement import base_and_tracker, below_movement
 from ..target import Target
 from .graph import is_generated
+from .group import numel
 from .in_memory import is_held
 
 #: What is computed once for each of its elements, or stored.
@@ -190,3 +192,49 @@ class Weights:
 
 def _rough(node: UOp) -> int:
     return OPS[node.op].cost
+
+
+# *** questions about single values
+
+
+def sums_rows(reduce: UOp) -> bool:
+    """Whether vectors will walk what is reduced, so that its sums come one by one: rows times a vector.
+
+    That is so where something as large as all that is summed lies contiguous along it.
+    """
+    whole = numel(reduce.src[0])
+    if whole == numel(reduce):
+        return False
+    seen, todo = set[UOp](), [reduce.src[0]]
+    while todo:
+        node = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op in ELEMENTWISE:
+            todo += node.src
+            continue
+        base, tracker = base_and_tracker(node)
+        if numel(base) >= whole and len(tracker.views) == 1:
+            if tracker.views[0].strides[reduce.arg.axes[-1]] == 1:
+                return True
+    return False
+
+
+def operations_on(stored: Iterable[UOp]) -> int:
+    """What is computed of what a kernel sums and reads, until it is stored."""
+    seen, todo, total = set[UOp](), list(stored), 0
+    while todo:
+        node = below_movement(todo.pop())
+        if node not in seen and node.op in ELEMENTWISE and not is_held(node):
+            seen.add(node)
+            total += OPS[node.op].cost
+            todo += node.src
+    return total
+
+
+def widens_memory(node: UOp) -> bool:
+    """Whether a value is a 16-bit float in memory, made wider: who reads it many times packs it converted."""
+    if node.op is not Ops.CAST or not dtypes.is_float(node.src[0].dtype) or not dtypes.is_float(node.dtype):
+        return False
+    return node.src[0].dtype.itemsize == 2 < node.dtype.itemsize and is_held(below_movement(node.src[0]))

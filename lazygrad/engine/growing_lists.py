@@ -1,8 +1,9 @@
 """Lists of kernels for graphs whose sizes grow (`repeats.py`: for graphs that come again as they are).
 
 A graph that was planned for many sizes three times gets a list whose Variable's value, and the lengths of
-whose results, change from run to run. Its structure is what `repeats.py` takes, without sizes; how these
-follow from the value of the Variable is worked out from the three, as `schedule/growth.py` does.
+whose results, change from run to run. Its structure is what `repeats.py` takes, without sizes and without
+the user's calls, as in `schedule/sizes_apart.py`; how sizes follow from the value of the Variable is worked
+out from the three, as `schedule/growth.py` does.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ def _rows(graph: Graph, sizes: list[Any]) -> list[Any] | None:
         else:
             own, rest = own_sizes(node) if op in SIZED else ((), node.arg)
             sizes += own
-            rows += (op, node.dtype, len(own), rest, facts.get("origin"), facts.get("site"), len(node.src))
+            rows += (op, node.dtype, len(own), rest, facts.get("site"), len(node.src))
             for source in node.src:
                 rows.append(number[effective(source) if "becomes" in source.facts else source])
     return rows

@@ -2,6 +2,8 @@
 
 Sizes are the numbers in shapes, spans and counters, how much memory has, and whole constants. The structure
 is the rest: operations, types, which node reads which. `lifted_sizes.py` meets sizes in the same order.
+Which call of the user made a node is no part of it: what is the same in many graphs, as the counters of a
+size, remembers the first one, which is another for other sizes.
 """
 
 from __future__ import annotations
@@ -84,7 +86,7 @@ def _rows(asked: Asked, sizes: list[Any], free: list[int]) -> Iterator[Any]:
         if op in (Ops.SHRINK, Ops.ASSIGN):
             free += range(len(sizes), len(sizes) + len(own), 2)
         sizes += own
-        yield op, node.dtype, len(own), rest, node.facts.get("origin"), tuple(src)
+        yield op, node.dtype, len(own), rest, tuple(src)
     yield tuple([number[root] for root in asked.roots])
     yield tuple([(number.get(version), len(readers)) for version, readers in asked.waiting.items()])
 

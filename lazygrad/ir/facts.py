@@ -100,6 +100,11 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
 
     # *** for the plan
 
+    checkpointed: Node
+    """tensor/transforms/checkpoint: what it stands for where a checkpoint computes again: the value that it
+    begins with, or the gradient that it waits for.
+    """
+
     arg_binds: tuple[Node, ...]
     """schedule/graph: the bound Variables in its argument."""
 

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..config import CACHELEVEL, CHECK, CHECK_INDEX, FUSE, MEMORY_BUDGET
+from ..config import CACHELEVEL, CHECK, CHECK_INDEX, DEBUG, FUSE, MEMORY_BUDGET
 from ..device import lock_across_fork
 from ..dtype import dtypes
 from ..ir.device import device_of
@@ -26,6 +26,7 @@ from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
 from . import growth
+from .checkpoints import tell_checkpoints, without_checkpoints
 from .graph import Asked, binds_in_args, open_arg
 from .in_memory import is_held
 from .kernel_ast import Kernel
@@ -40,7 +41,7 @@ from .lifted_numbers import (
 )
 from .lifted_sizes import copies_first
 from .multi import in_place
-from .plan import COLLECT, LIFT, LIFT_SIZES, Job, plan, run
+from .plan import COLLECT, LIFT, LIFT_SIZES, Job, pass_observers, plan, run
 from .readers import Pending
 from .sizes_apart import Apart, apart
 from .spared import tell_spared
@@ -117,7 +118,9 @@ class _Family:
 
 def _plan_and_bind(asked: Asked, attempt: Attempt | None) -> None:
     if CACHELEVEL < 1:
-        _bind(_new_plan(asked), asked)
+        found = plan(asked, bool(FUSE.value), MEMORY_BUDGET.value)
+        _tell(asked, found)
+        _bind(found, asked)
         return
     key, numbers = structure_key(asked)
     # what a plan for many sizes needs is not known: with a budget, each size has a plan of its own
@@ -152,19 +155,22 @@ def _planned(asked: Asked, key: Any, numbers: tuple[Any, ...]) -> Template:
     stored = stored_plan(asked, key, numbers)
     found = None if stored is None else stored.load()
     if found is None:
-        found = _new_plan(asked)
+        found = plan(asked, bool(FUSE.value), MEMORY_BUDGET.value)
         if stored is not None:
             stored.store(found)
-    elif found.spared is not None:
-        tell_spared(found.spared)
+    _tell(asked, found)
     return found
 
 
-def _new_plan(asked: Asked) -> Template:
-    found = plan(asked, bool(FUSE.value), MEMORY_BUDGET.value)
-    if found.spared is not None:
-        tell_spared(found.spared)
-    return found
+def _tell(asked: Asked, template: Template) -> None:
+    """Say what spared memory in a plan, and what that costs."""
+    if template.spared is not None:
+        tell_spared(template.spared)
+    if DEBUG >= 1 and not pass_observers:
+        plain = without_checkpoints(asked)
+        if plain is not None:
+            fuse = bool(FUSE.value)
+            tell_checkpoints(plan(plain, fuse), plan(asked, fuse) if MEMORY_BUDGET.value else template)
 
 
 def _bound_for_many_sizes(asked: Asked, graph: Apart, attempt: Attempt) -> bool:

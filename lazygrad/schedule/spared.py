@@ -39,17 +39,17 @@ def spared_text(spared: Spared) -> str:
     """In words: `peak 812 -> 598 MB; 14 values computed again, 9 % more operations`."""
     percent = 100 * spared.added / max(spared.operations, 1)
     return (
-        f"peak {_megabytes(spared.before)} -> {_megabytes(spared.after)} MB; {spared.again} values computed "
+        f"peak {megabytes(spared.before)} -> {megabytes(spared.after)} MB; {spared.again} values computed "
         f"again, {percent:.0f} % more operations"
     )
 
 
 def _missed_text(spared: Spared) -> str:
-    values = ", ".join(f"{_megabytes(nbytes)} MB of {_said_of(origin)}" for nbytes, origin in spared.largest)
+    values = ", ".join(f"{megabytes(nbytes)} MB of {_said_of(origin)}" for nbytes, origin in spared.largest)
     return (
-        f"MEMORY_BUDGET={_megabytes(spared.budget)}MB cannot be kept: with {spared.again} values computed "
-        f"again, {_megabytes(spared.after)} MB are needed at once (without a budget "
-        f"{_megabytes(spared.before)} MB); the largest values there: {values}; "
+        f"MEMORY_BUDGET={megabytes(spared.budget)}MB cannot be kept: with {spared.again} values computed "
+        f"again, {megabytes(spared.after)} MB are needed at once (without a budget "
+        f"{megabytes(spared.before)} MB); the largest values there: {values}; "
         "compute less at once (a smaller batch, or parts of it one after another), or allow more"
     )
 
@@ -65,6 +65,7 @@ def _line_of(origin: Any) -> str:
     return getattr(origin, "line", "") or ""
 
 
-def _megabytes(nbytes: int) -> str:
+def megabytes(nbytes: int) -> str:
+    """A number of bytes in MB, with three digits."""
     count = nbytes / 1e6
     return f"{count:.0f}" if count >= 100 else f"{count:.3g}"

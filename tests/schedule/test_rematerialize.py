@@ -13,7 +13,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from lazygrad import Context, Tensor, TinyJit
+from lazygrad import Context, Tensor, TinyJit, checkpoint
 from lazygrad.device import GlobalCounters
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
@@ -456,3 +456,48 @@ def test_operations_are_counted():
     with plans() as made:
         (square(1) @ square(2)).sin().realize()
     assert sum(operations(kernel.ast) for kernel in made[-1].kernels) >= 2 * WIDTH**3
+
+
+# ---- checkpoints
+
+
+def said_of_checkpoints(capsys) -> list[str]:
+    return [line for line in capsys.readouterr().out.splitlines() if line.startswith("CHECKPOINT")]
+
+
+def test_a_checkpoint_says_what_it_did(capsys):
+    """What it did, beside the plan of the same step without it."""
+    steps = [gradients(), gradients(wrap=checkpoint)]
+    with plans() as made:
+        for step in steps:
+            Tensor.realize(*step)
+    plain, again = made
+    before, after = (Runs(made, (), Target("")).most_needed() / 1e6 for made in (plain, again))
+    work, total = (sum(operations(kernel.ast) for kernel in made.kernels) for made in (plain, again))
+    clear_templates()
+    with Context(DEBUG=1):
+        Tensor.realize(*gradients())
+        Tensor.realize(*gradients(wrap=checkpoint))
+    assert after < before
+    assert said_of_checkpoints(capsys) == [
+        f"CHECKPOINT: peak {before:.3g} -> {after:.3g} MB; {len(again.kernels) - len(plain.kernels)} kernels "
+        f"and {100 * (total - work) / work:.0f} % operations more"
+    ]
+
+
+def test_beside_a_budget_a_checkpoint_says_what_it_did_alone(capsys):
+    said = []
+    for budget in (0, 14 * BYTES):
+        clear_templates()
+        with Context(DEBUG=1, MEMORY_BUDGET=budget):
+            Tensor.realize(*gradients(wrap=checkpoint))
+        said.append(said_of_checkpoints(capsys))
+    assert said[0] == said[1] != []
+
+
+def test_a_second_derivative_through_a_checkpoint_is_planned_beside_the_plain_one(capsys):
+    x = square(0).requires_grad_()
+    (slope,) = checkpoint(lambda x: (x.exp().sin() * x).tanh(), x).sum().gradient(x)
+    with Context(DEBUG=1):
+        slope.square().sum().gradient(x)[0].realize()
+    assert len(said_of_checkpoints(capsys)) == 1

@@ -83,11 +83,16 @@ class _End:
     def gradients(self, grad: UOp, node: UOp) -> tuple[UOp | None, ...]:
         """Those of a second computation, which begins when `grad` is there."""
         whole = UOp(Ops.CONTIGUOUS, grad.dtype, (grad,), "passing")  # nobody asks for it once it was used
+        whole.facts["checkpointed"] = grad
         begins, used = node.src[1 : 1 + self.begins], node.src[1 + self.begins :]
         late = [begin for begin in begins if not begin.arg.is_parameter] or begins
         after = {begin: _after(begin, whole) if begin in late else begin for begin in begins}
         # the walk ends at the arguments, below which the same tensors may be used again
         ends = {begin: UOp(Ops.DETACH, late.dtype, (late,)) for begin, late in after.items()}
+        for begin, end in ends.items():
+            end.facts["checkpointed"] = begin
+        for begin in late:
+            after[begin].facts["checkpointed"] = begin
         again = _replaced([node.src[0]], ends)[0]
         found = gradient_of(again, whole, [*ends.values(), *used])
         nodes = [*(ends[begin] for begin in begins), *used]

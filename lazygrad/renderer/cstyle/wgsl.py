@@ -428,5 +428,5 @@ def wgsl_target(arch: str = "") -> Target:
     return Target(
         "WEBGPU", arch, grid=True, has_local=True, local_bytes=16 << 10, group_threads=256,
         group_sizes=(256, 256, 64), grid_sizes=(2**31 - 1, MOST_GROUPS, MOST_GROUPS), max_args=arguments(8),
-        native_dtypes=frozenset(TYPES) - {dtypes.int64, dtypes.uint64},
+        native_dtypes=frozenset(TYPES) - {dtypes.int64, dtypes.uint64}, flushes=True,
     )  # fmt: skip

@@ -21,6 +21,13 @@ class Module(Text):
         assert not isinstance(value, tuple)
         return literal(value, dtype)
 
+    def type(self, dtype: DType) -> str:
+        if dtype not in self.target.native_dtypes:
+            raise NotImplementedError(
+                f"{self.name}: {dtype.name} on a device that has none ({self.target.name}); compute on CPU"
+            )
+        return super().type(dtype)
+
     def text(self) -> str:
         write(self.uops, self.row.rows, self, "WGSL")
         stored = {u.src[0].src[0] for u in self.uops if u.op is Ops.STORE}
@@ -35,7 +42,7 @@ class Module(Text):
         for number, buffer in enumerate(self.buffers, 1):
             element, name = _element(buffer), self.value[buffer]
             shared = element in IN_WORDS
-            held = "u32" if shared else TYPES[element]
+            held = "u32" if shared else self.type(element)
             held = "atomic<u32>" if shared and buffer in stored else held
             lines.append(
                 f"@group(0) @binding({number}) var<storage, read_write> {name}: array<{held}>; "

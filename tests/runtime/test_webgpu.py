@@ -266,6 +266,15 @@ def test_a_captured_function_runs_again():
         assert np.allclose(found, e / e.sum(1, keepdims=True) + array.sum(), rtol=1e-4)
 
 
+def test_an_index_out_of_range_is_reported():
+    if dtypes.int64 not in Device[NAME].target.native_dtypes:
+        pytest.skip("this adapter has no int64")
+    x, index = Tensor(numbers(5), device=NAME).realize(), Tensor([0, 9], device=NAME).realize()
+    with pytest.raises(IndexError, match="index 9 "):
+        x[index].tolist()
+    assert x[index.minimum(4)].tolist() == numbers(5)[[0, 4]].tolist()
+
+
 # *** what an adapter lacks
 
 

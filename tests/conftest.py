@@ -41,8 +41,8 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("lazygrad")
 
 
-#: The suites that run on other devices too, one in so many of their tests always; and one in SHARE_IN_C of the
-#: tests of lazygrad/codegen that run on device CLANG, where each kernel takes a process of clang.
+#: The suites that run on other devices too, one in so many of their tests always; and one in SHARE_IN_C of
+#: the tests of lazygrad/codegen that run on device CLANG, where each kernel takes a process of clang.
 ON_OTHERS = ("tests/nn/test_layers.py", "tests/tensor/test_indexing.py", "tests/tensor/test_methods.py")
 ON_OTHERS += ("tests/tensor/test_random.py", "tests/tensor/test_sorting.py", "tests/tensor/test_torch.py")
 SHARES_ON, SHARE_IN_C = {"CL": 6, "WEBGPU": 24}, 6

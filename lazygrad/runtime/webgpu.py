@@ -34,6 +34,7 @@ from ..dtype import dtypes
 from ..renderer import ProgramSpec
 from ..renderer.cstyle import WGSLRenderer
 from ..renderer.cstyle.wgsl import arguments, folded, wgsl_target
+from ..renderer.cstyle.wgsl_kernel import entry_name
 from ..target import Target
 
 _Result = TypeVar("_Result")
@@ -322,7 +323,7 @@ class WebGPUDevice(CompiledDevice):
                 layout = gpu.device.create_bind_group_layout(entries=entries)
                 pipeline = gpu.device.create_compute_pipeline(
                     layout=gpu.device.create_pipeline_layout(bind_group_layouts=[layout]),
-                    compute={"module": module, "entry_point": spec.function_name},
+                    compute={"module": module, "entry_point": entry_name(spec.function_name)},
                 )
         except (gpu.wgpu.GPUError, RuntimeError) as error:
             raise CompileError(f"{self.name} cannot load a kernel", spec.src, _short(error)) from None

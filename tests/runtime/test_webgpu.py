@@ -252,6 +252,15 @@ def test_a_refused_kernel_shows_source_and_log():
         Device[NAME].load(large, Device[NAME].compile(large))
 
 
+@pytest.mark.parametrize("name", ["exact", "loop", "fn", "r_4", "data0", "E_4"])
+def test_a_kernel_may_have_any_name(name):
+    device = Device[NAME]
+    spec = ProgramSpec.of(name, device.renderer, add_program(1, 1))
+    out, x = [Buffer(NAME, 1, dtypes.float32).allocate().copyin(np.ones(1, np.float32)) for _ in range(2)]
+    device.load(spec, device.compile(spec))((out._buf, x._buf, x._buf))
+    assert out.numpy().tolist() == [2.0]
+
+
 def test_a_captured_function_runs_again():
     @TinyJit
     def step(x: Tensor) -> Tensor:

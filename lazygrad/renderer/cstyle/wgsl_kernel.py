@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...dtype import ConstType, DType, PtrDType, dtypes
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ..names import variable_name
 from ..texts import write
 from .text import Text
 from .wgsl import IN_WORDS, TYPES, groups_of, in_range, literal
@@ -54,11 +55,16 @@ class Module(Text):
                 functions.append(_store(name, element))
         threads = ", ".join(map(str, groups_of(self.uops, "lidx")))
         head = [
-            f"@compute @workgroup_size({threads}) fn {self.name}(",
+            f"@compute @workgroup_size({threads}) fn {entry_name(self.name)}(",
             "    @builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) thread: vec3<u32>) {",
         ]
         own = [*self.functions.typedefs, *self.functions.texts.values()]
         return "\n".join([*lines, *own, *functions, *head, *self.lines, "}"])
+
+
+def entry_name(name: str) -> str:
+    """What a kernel's function is called: a name that means something in the text gets an underscore."""
+    return variable_name(name) if name.islower() else name
 
 
 def _element(buffer: UOp) -> DType:

@@ -184,6 +184,8 @@ class WebGPUAllocator(Allocator):
 
 # *** programs
 
+#: So many bindings of a program are kept.
+_KEPT = 8
 _BUFFER = re.compile(r"^@group\(0\) @binding\(\d+\) var<storage, read_write> (\w+): .*; /\* (\d+) \*/$", re.M)
 
 
@@ -206,15 +208,14 @@ class WebGPUCompiler(Compiler):
 
 
 class WebGPUProgram:
-    """A pipeline. What is bound is made anew where it changes."""
+    """A pipeline. What was bound lately is kept: memory and numbers often come again."""
 
     def __init__(self, gpu: Connection, spec: ProgramSpec, pipeline: Any, layout: Any) -> None:
         self.gpu, self.spec, self.pipeline, self.layout = gpu, spec, pipeline, layout
         self.buffers = [(name, int(size)) for name, size in _BUFFER.findall(spec.src)]
         self.format = "@" + "I" * (1 + spec.globals) + "".join(str(v.dtype.fmt) for v in spec.vars)
         self.groups = folded(tuple(spec.global_size or (1, 1, 1)))
-        self.given: tuple[Any, ...] | None = None
-        self.bound: Any = None
+        self.bound: dict[tuple[Any, ...], Any] = {}
 
     def __call__(
         self, handles: tuple[WebGPUMemory, ...], vals: tuple[int, ...] = (), wait: bool = False
@@ -241,14 +242,15 @@ class WebGPUProgram:
     def _launch(self, handles: tuple[WebGPUMemory, ...], vals: tuple[int, ...]) -> None:
         gpu = self.gpu
         given = (*[(handle.buffer, handle.offset, handle.nbytes) for handle in handles], *vals)
-        if given != self.given:
-            self.given = None
-            self.bound = self._bound(handles, vals)
-            self.given = given
+        bound = self.bound.get(given)
+        if bound is None:
+            if len(self.bound) >= _KEPT:
+                self.bound.clear()
+            bound = self.bound[given] = self._bound(handles, vals)
         encoder = gpu.device.create_command_encoder()
         step = encoder.begin_compute_pass()
         step.set_pipeline(self.pipeline)
-        step.set_bind_group(0, self.bound)
+        step.set_bind_group(0, bound)
         step.dispatch_workgroups(*self.groups)
         step.end()
         gpu.queue.submit([encoder.finish()])

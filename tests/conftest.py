@@ -41,11 +41,11 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("lazygrad")
 
 
-#: The suites that run on device CL too, one in SHARE_ON_CL of their tests always; and one in SHARE_IN_C
-#: of the tests of lazygrad/codegen that run on device CLANG, where each kernel takes a process of clang.
-ON_CL = ("tests/nn/test_layers.py", "tests/tensor/test_indexing.py", "tests/tensor/test_methods.py")
-ON_CL += ("tests/tensor/test_random.py", "tests/tensor/test_sorting.py", "tests/tensor/test_torch.py")
-SHARE_ON_CL, SHARE_IN_C = 6, 6
+#: The suites that run on other devices too, one in so many of their tests always; and one in SHARE_IN_C of
+#: the tests of lazygrad/codegen that run on device CLANG, where each kernel takes a process of clang.
+ON_OTHERS = ("tests/nn/test_layers.py", "tests/tensor/test_indexing.py", "tests/tensor/test_methods.py")
+ON_OTHERS += ("tests/tensor/test_random.py", "tests/tensor/test_sorting.py", "tests/tensor/test_torch.py")
+SHARES_ON, SHARE_IN_C = {"CL": 6, "WEBGPU": 24}, 6
 #: Tables whose rows take the same path with other values: one row in so many runs by default, other ones for
 #: each FUZZ_SEED. Of the rest one in SHARE_OF_REST runs among the slow sweeps, others for each FUZZ_SEED too,
 #: and all with EXHAUSTIVE=1: all of them in each run took a Zen 3 an hour. A row that is always to run is a
@@ -139,13 +139,16 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """The suites of operations run on CL too: a share of them always, a share of the others among the slow
-    tests.
+    """The suites of operations run on other devices too: a share of them always, a share of the others among
+    the slow tests.
     """
-    if metafunc.definition.path.relative_to(helpers.ROOT).as_posix() in ON_CL:
+    if metafunc.definition.path.relative_to(helpers.ROOT).as_posix() in ON_OTHERS:
         metafunc.fixturenames.append("default_device")
-        devices = ["", pytest.param("CL", marks=[helpers.needs("cl")])]
-        metafunc.parametrize("default_device", devices, indirect=True, ids=["here", "on CL"])
+        devices = [pytest.param("", id="here")]
+        devices += [
+            pytest.param(name, id=f"on {name}", marks=[helpers.needs(name.lower())]) for name in SHARES_ON
+        ]
+        metafunc.parametrize("default_device", devices, indirect=True)
 
 
 @pytest.hookimpl(tryfirst=True)  # before the marks are asked for
@@ -157,15 +160,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         given = getattr(item, "callspec", None)
         params = given.params.values() if given else ()
         number = zlib.crc32(item.nodeid.encode())
-        on_cl = given and given.params.get("default_device") == "CL" and number % SHARE_ON_CL
+        other = SHARES_ON.get(given.params.get("default_device")) if given else None
         in_c = "/codegen/" in item.nodeid and number % SHARE_IN_C and "CLANG" in map(str, params)
-        share = (
-            1
-            if given and given.params.get("default_device") == "CL"
-            else SHARES.get(item.nodeid.split("[")[0], 1)
-        )
+        share = 1 if other else SHARES.get(item.nodeid.split("[")[0], 1)
         many = given and item.nodeid.startswith(MANY_SLOW) and item.get_closest_marker("slow")
-        if on_cl or in_c or many or (number ^ seed) % share:
+        if (other and number % other) or in_c or many or (number ^ seed) % share:
             item.add_marker(pytest.mark.slow)
             if not exhaustive and ((number >> 8) ^ seed) % SHARE_OF_REST:
                 left_out.append(item)

@@ -66,17 +66,17 @@ def test_devices_are_named_as_in_pytorch() -> None:
 @pytest.mark.parametrize(
     "put",
     [
-        lambda: Tensor([1.0]).to("webgpu:0"),
-        lambda: Tensor([1.0], device="webgpu"),
-        lambda: Tensor.zeros(2, device="webgpu"),
-        lambda: Tensor.rand(2, device=lazygrad.device("webgpu")),  # type: ignore[operator]
-        lambda: nn.Linear(1, 1).to("webgpu"),
-        lambda: Tensor.ones(2).shard(("CPU", "webgpu")),
+        lambda: Tensor([1.0]).to("metal:0"),
+        lambda: Tensor([1.0], device="metal"),
+        lambda: Tensor.zeros(2, device="metal"),
+        lambda: Tensor.rand(2, device=lazygrad.device("metal")),  # type: ignore[operator]
+        lambda: nn.Linear(1, 1).to("metal"),
+        lambda: Tensor.ones(2).shard(("CPU", "metal")),
     ],
 )
 def test_a_device_that_is_not_here_is_refused_at_once(put: Callable[[], object]) -> None:
     with pytest.raises(
-        DeviceError, match=r"WEBGPU is not implemented yet: .* \(devices here: .*CPU.*PYTHON\)"
+        DeviceError, match=r"METAL is not implemented yet: .* \(devices here: .*CPU.*PYTHON.*\)"
     ):
         put()
 

@@ -27,6 +27,7 @@ class Emulation:
     def __init__(self, present: Iterable[DType], renderer: Renderer) -> None:
         self.emulated = {d for d in present if not renderer.supports(Ops.ADD, d)}
         self.stored = {d for d in present if renderer.supports(Ops.LOAD, d)}
+        self.flushes = renderer.target.flushes
         self.narrowed: dict[tuple[UOp, DType], UOp] = {}  #: a number that is of a type → it in that type
 
     def change(self, node: UOp, src: tuple[UOp, ...]) -> UOp | None:
@@ -72,14 +73,14 @@ class Emulation:
     def decode(self, bits: UOp, scalar: DType) -> UOp:
         if scalar not in self.emulated:
             return bits
-        return bits.cast(dtypes.float32) if scalar in self.stored else decode(bits, scalar)
+        return bits.cast(dtypes.float32) if scalar in self.stored else decode(bits, scalar, self.flushes)
 
     def encode(self, value: UOp, scalar: DType) -> UOp:
         if scalar not in self.emulated:
             return value
         if (value, scalar) in self.narrowed:
             return self.narrowed[value, scalar]
-        return value.cast(scalar) if scalar in self.stored else encode(value, scalar)
+        return value.cast(scalar) if scalar in self.stored else encode(value, scalar, self.flushes)
 
     def rounded(self, value: UOp, scalar: DType) -> UOp:
         """A float32 rounded to a value of the narrow type, kept as a float32."""
@@ -137,7 +138,7 @@ def _word(scalar: DType) -> DType:
 # *** float32 ↔ narrow bits
 
 
-def decode(bits: UOp, scalar: DType) -> UOp:
+def decode(bits: UOp, scalar: DType, flushes: bool = False) -> UOp:
     """The float32 of the same value as these bits (an unsigned integer) of a narrow type."""
     info = dtypes.finfo(scalar)
     word = bits.cast(dtypes.uint32)
@@ -146,8 +147,13 @@ def decode(bits: UOp, scalar: DType) -> UOp:
     drop = 23 - info.mantissa_bits
     sign = (word & (1 << (info.bits - 1))) << (32 - info.bits)
     magnitude = (word & ((1 << (info.bits - 1)) - 1)) << drop
-    # With the exponent read as float32's, it is 2**(127 - bias) too small, subnormals too: an exact product.
-    value = (magnitude.bitcast(dtypes.float32) * 2.0 ** (127 - info.bias)).bitcast(dtypes.uint32)
+    if flushes:  # normal numbers by their exponent; a subnormal one is a whole number of the smallest
+        whole = (magnitude >> drop).cast(dtypes.float32) * 2.0 ** (1 - info.bias - info.mantissa_bits)
+        normal = magnitude + ((127 - info.bias) << 23)
+        value = (magnitude < (1 << 23)).where(whole.bitcast(dtypes.uint32), normal)
+    else:
+        # The exponent read as float32's is 2**(127 - bias) too small, subnormals too: an exact product.
+        value = (magnitude.bitcast(dtypes.float32) * 2.0 ** (127 - info.bias)).bitcast(dtypes.uint32)
     if scalar is dtypes.fp8e4m3:  # one NaN, no infinity
         value = magnitude.eq(0x7F << drop).where(0x7FC00000, value)
     else:
@@ -156,7 +162,7 @@ def decode(bits: UOp, scalar: DType) -> UOp:
     return (value | sign).bitcast(dtypes.float32)
 
 
-def encode(value: UOp, scalar: DType) -> UOp:
+def encode(value: UOp, scalar: DType, flushes: bool = False) -> UOp:
     """The bits, as an unsigned integer, of a float32 that is a value of the narrow type (see `round_to`)."""
     info = dtypes.finfo(scalar)
     word = value.bitcast(dtypes.uint32)
@@ -164,8 +170,15 @@ def encode(value: UOp, scalar: DType) -> UOp:
         return (word >> 16).cast(dtypes.uint16)
     sign = (word & 0x80000000) >> (32 - info.bits)
     magnitude = word & 0x7FFFFFFF
-    scaled = magnitude.bitcast(dtypes.float32) * 2.0 ** (info.bias - 127)
-    code = scaled.bitcast(dtypes.uint32) >> (23 - info.mantissa_bits)
+    if flushes:
+        number = magnitude.bitcast(dtypes.float32)
+        small = number < info.tiny
+        whole = small.where(number * 2.0 ** (info.bias - 1 + info.mantissa_bits), 0.0).cast(dtypes.uint32)
+        normal = (magnitude - ((127 - info.bias) << 23)) >> (23 - info.mantissa_bits)
+        code = small.where(whole, normal)
+    else:
+        scaled = magnitude.bitcast(dtypes.float32) * 2.0 ** (info.bias - 127)
+        code = scaled.bitcast(dtypes.uint32) >> (23 - info.mantissa_bits)
     infinity = ((1 << info.exponent_bits) - 1) << info.mantissa_bits
     if scalar is dtypes.fp8e4m3:
         code = (magnitude < 0x7F800001).where(code | sign, 0x7F)

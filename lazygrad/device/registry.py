@@ -151,7 +151,6 @@ class CompiledDevice:
 PLANNED = {
     "CUDA": "a runtime over NVRTC and NVIDIA's driver API",
     "METAL": "a runtime over Apple's Metal",
-    "WEBGPU": "a renderer for WGSL and a runtime over wgpu",
 }
 #: Other libraries' names of kinds.
 _ALSO = {"MPS": "METAL", "OPENCL": "CL"}

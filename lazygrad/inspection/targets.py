@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..device import Compiler, Device, DeviceError
 from ..renderer import Renderer
-from ..renderer.cstyle import CUDARenderer, MetalRenderer, OpenCLRenderer
+from ..renderer.cstyle import CUDARenderer, MetalRenderer, OpenCLRenderer, WGSLRenderer
 from ..renderer.llvmir import LLVMRenderer
 from ..renderer.llvmir import target as llvm_target
 from ..runtime._llvm import CrossCompiler
@@ -35,6 +35,7 @@ TARGETS: dict[str, tuple[str, Callable[[], Renderer] | None]] = {
     "llvm": ("CPU", None),
     "metal": ("METAL", MetalRenderer),
     "python": ("PYTHON", None),
+    "webgpu": ("WEBGPU", WGSLRenderer),
 }
 
 

@@ -100,7 +100,7 @@ _TEXT = """
     printf radians remainder remquo rhadd rint rootn rotate round rsqrt select shuffle sign signbit sin sincos
     sinh size_t smoothstep sqrt step tan tanh tgamma trap trunc upsample vote warp entry start bufs vals lid
     gid linux unix i386 inf free malloc memcpy memset aligned_alloc simdgroup quad pipe ptrdiff_t intptr_t
-    uintptr_t block grid tid stdin stdout stderr errno assert offsetof half_t
+    uintptr_t block grid tid stdin stdout stderr errno assert offsetof half_t at exact number said
 """
 _WORDS = frozenset(_TEXT.split())
 

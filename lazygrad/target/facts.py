@@ -149,6 +149,7 @@ class Target:
     has_fma           whether MULACC is one instruction
     has_dp4a          whether DP4A is one instruction
     saturates         whether its conversions of floats to integers saturate, and make NaN 0
+    flushes           whether float32's subnormal numbers may count as 0
     has_gathers       whether one instruction loads lanes of 4 and 8 bytes from addresses of their own, as
                       fast as loads one by one
     dots              its instructions for sums of products of narrow numbers
@@ -176,6 +177,7 @@ class Target:
     has_fma: bool = False
     has_dp4a: bool = False
     saturates: bool = False
+    flushes: bool = False
     has_gathers: bool = False
     dots: tuple[Dot, ...] = ()
     core: Core = Core()

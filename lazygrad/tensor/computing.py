@@ -57,7 +57,7 @@ class Computing(Tensor):
         """The kernels that computing these tensors would run, to look at and to run by hand; runs nothing.
 
         target  the target, which this machine need not have: metal, cuda, cuda:sm_90, cl, c,
-                llvm, llvm:aarch64, python; None is the device of each
+                llvm, llvm:aarch64, python, webgpu; None is the device of each
         """
         return inspect(self.schedule(*others), target)
 

@@ -18,12 +18,16 @@ REDUCTIONS = (Ops.ADD, Ops.ADD, Ops.MAX, Ops.MIN)
 
 
 class Programs:
-    """Makes one kernel from a seed. Values are small whole numbers in double and int: sums are exact."""
+    """Makes one kernel from a seed. Values are small whole numbers in double and int: sums are exact.
+
+    real  the float in the place of double, for what has none
+    """
 
     #: How long the axes of an output are.
     SIZES: tuple[int, ...] = (1, 2, 3, 4)
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, real: DType = dtypes.double) -> None:
+        self.real = real
         self.rng = random.Random(seed)
         self.made: dict[tuple[Shape, DType], list[UOp]] = {}
         self.buffers = 0
@@ -40,7 +44,7 @@ class Programs:
         return sink(*stores)
 
     def dtype(self) -> DType:
-        return self.rng.choice((dtypes.double, dtypes.int))
+        return self.rng.choice((self.real, dtypes.int))
 
     def value(self, shape: Shape, dtype: DType, depth: int) -> UOp:
         """A value; now and then one that is there already."""
@@ -63,7 +67,7 @@ class Programs:
             a, b = self.value(shape, dtype, depth - 1), self.value(shape, dtype, depth - 2)
             return (a < b).where(b, self.value(shape, dtype, depth - 2))
         if kind == "cast":
-            other = dtypes.int if dtype is dtypes.double else dtypes.double
+            other = dtypes.int if dtype is self.real else self.real
             inner = self.value(shape, other, depth - 1)
             return (inner if other is dtypes.int else self.small(inner)).cast(dtype)
         if kind == "view":

@@ -40,10 +40,15 @@ class Machine:
     """A renderer that has only what a test says."""
 
     def __init__(
-        self, ops: Any = BASIC, lacks: Any = NARROW, vector_bytes: int = 16, casts: bool = False
+        self,
+        ops: Any = BASIC,
+        lacks: Any = NARROW,
+        vector_bytes: int = 16,
+        casts: bool = False,
+        flushes: bool = False,
     ) -> None:
         self.ops, self.lacks, self.casts = frozenset(ops), lacks, casts
-        self.target = Target("TEST", vector_bytes=vector_bytes)
+        self.target = Target("TEST", vector_bytes=vector_bytes, flushes=flushes)
 
     def supports(self, op: Ops, dtype: DType) -> bool:
         if op is Ops.CAST:
@@ -320,6 +325,30 @@ def test_rounding_to_narrow_floats(dtype: DType) -> None:
     floats = values.view(np.float32)
     for value, code in zip(floats.tolist(), evaluate_arrays(graph, {stored: floats}).tolist(), strict=True):
         assert same(execute(Ops.BITCAST, dtype, (code,), graph.dtype), truncate(value, dtype)), value
+
+
+def no_subnormals(graph: UOp, given: dict[UOp, np.ndarray]) -> bool:
+    """Whether no float32 on the way is one that a machine may flush."""
+    found = [evaluate_arrays(u, given) for u in graph.toposort() if u.dtype is dtypes.float32]
+    return not any(((abs(v) > 0) & (abs(v) < np.finfo(np.float32).tiny)).any() for v in found)
+
+
+@pytest.mark.parametrize("dtype", [d for d in NARROW if d is not dtypes.bfloat16], ids=str)
+def test_narrow_floats_where_subnormal_numbers_are_flushed(dtype: DType) -> None:
+    """Those of the narrow types are normal numbers of float32."""
+    machine, x, y = Machine(flushes=True), leaf("x", dtype), leaf("y", dtypes.float32)
+    read, (stored,) = as_stored(x.cast(dtypes.float32), [x], machine)
+    codes = np.arange(1 << (dtype.itemsize * 8), dtype=f"uint{dtype.itemsize * 8}")
+    values = evaluate_arrays(read, {stored: codes})
+    for code, value in zip(codes.tolist(), values.tolist(), strict=True):
+        assert same(execute(Ops.BITCAST, dtype, (code,), stored.dtype), value)
+    assert no_subnormals(read, {stored: codes})
+    written, (given,) = as_stored(y.cast(dtype), [y], machine)
+    plain = values[np.isfinite(values)]
+    floats = np.concatenate([values, plain * np.float32(0.7), plain * np.float32(1.49)])
+    for value, code in zip(floats.tolist(), evaluate_arrays(written, {given: floats}).tolist(), strict=True):
+        assert same(execute(Ops.BITCAST, dtype, (code,), written.dtype), truncate(value, dtype)), value
+    assert no_subnormals(written, {given: floats})
 
 
 def test_half_that_is_only_stored_is_cast() -> None:

@@ -32,9 +32,10 @@ DEVICES = [
     "CPU",
     pytest.param("CLANG", marks=needs("clang")),
     pytest.param("CL", marks=needs("cl")),
+    pytest.param("WEBGPU", marks=needs("webgpu")),
 ]
-QUICK = {"PYTHON": 40, "GRID": 40, "CPU": 40, "CLANG": 5, "CL": 3}
-SLOW = {"PYTHON": 300, "GRID": 300, "CPU": 500, "CLANG": 60, "CL": 30}
+QUICK = {"PYTHON": 40, "GRID": 40, "CPU": 40, "CLANG": 5, "CL": 3, "WEBGPU": 3}
+SLOW = {"PYTHON": 300, "GRID": 300, "CPU": 500, "CLANG": 60, "CL": 30, "WEBGPU": 30}
 
 
 class LongPrograms(Programs):
@@ -92,9 +93,10 @@ def check_random_kernels(device, seeds):
     tried = 0
     used = Counter()
     target = opened(device).renderer.target
+    real = dtypes.double if device != "WEBGPU" else dtypes.float
     for seed in seeds:
         rng = random.Random(seed)
-        ast = (LongPrograms if seed % 2 else Programs)(seed).kernel()
+        ast = (LongPrograms if seed % 2 else Programs)(seed, real).kernel()
         if sum(buffer.dtype.size for buffer in buffers_of(ast)) > 20_000:
             continue
         contents = random_contents(ast, seed)
@@ -141,7 +143,7 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("device", ["GRID", pytest.param("CL", marks=needs("cl"))])
+@pytest.mark.parametrize("device", ["GRID", *DEVICES[-2:]])
 def test_what_is_chosen_for_workgroups(device):
     """Sums of small whole numbers are exact in any order; EXP is within a few last places."""
     for name, ast in LONG.items():
@@ -153,10 +155,10 @@ def test_what_is_chosen_for_workgroups(device):
 
 @pytest.mark.parametrize("op", [OptOps.GROUP, OptOps.GROUPTOP])
 @pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.int8, dtypes.bool], ids=str)
-@needs("cl")
+@needs("cl", "webgpu")
 def test_parts_of_narrow_types(dtype, op):
     """Parts of narrow floats are kept wide: many ones are counted, and only the sum is rounded."""
     ast = sink(store(0, reduce(load(1, plain(2, 512), dtype), Ops.ADD, 1)))
     contents = [[0, 0], [1] * 1024]
-    for device in ("GRID", "CL"):
+    for device in ("GRID", "CL", "WEBGPU"):
         assert run(ast, device, contents, opts=[Opt(op, 0, 64)]) == evaluate(ast, contents)

@@ -131,7 +131,7 @@ def test_a_target_that_is_not_there(script, capsys):
     out, err = capsys.readouterr()
     assert err == (
         "lazygrad kernels: 'metl' is not a target. Did you mean metal? "
-        "There are c, cl, cuda, llvm, metal, python, cuda:sm_90, llvm:aarch64\n"
+        "There are c, cl, cuda, llvm, metal, python, webgpu, cuda:sm_90, llvm:aarch64\n"
     )
     assert out == ""
 

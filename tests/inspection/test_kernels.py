@@ -26,6 +26,7 @@ TEXTS = {
     "cl": "__kernel void r_4_4_4(__global float* data0",
     "c": "void r_4_4_4(float* restrict data0",
     "llvm": "define internal void @r_4_4_4(ptr noalias %data0",
+    "webgpu": "@compute @workgroup_size(4, 4, 1) fn r_4_4_4(",
 }
 
 
@@ -40,7 +41,7 @@ def test_a_kernel_for_a_target_that_need_not_be_here(target):
         ("data2", 16, "in"),
     ]
     assert "__matmul__" in map(str, kernel.metadata)
-    if target in ("metal", "cuda:sm_90", "cl"):
+    if target in ("metal", "cuda:sm_90", "cl", "webgpu"):
         assert (kernel.global_size, kernel.local_size) == ((1, 1, 1), (4, 4, 1))
     else:
         assert kernel.global_size is None
@@ -102,7 +103,8 @@ def test_a_sort_has_no_loops():
         ("metl", "'metl' is not a target. Did you mean metal?"),
         (
             "xyz",
-            "'xyz' is not a target. There are c, cl, cuda, llvm, metal, python, cuda:sm_90, llvm:aarch64",
+            "'xyz' is not a target. "
+            "There are c, cl, cuda, llvm, metal, python, webgpu, cuda:sm_90, llvm:aarch64",
         ),
         ("cuda:90", "'cuda:90': after cuda: comes an architecture, as in cuda:sm_90"),
         ("metal:m3", "'metal:m3': metal has no architectures to choose from"),

@@ -12,6 +12,7 @@ from lazygrad.renderer.cstyle import FLAGS
 from tests.helpers import require
 
 from .support import (
+    DEVICES,
     GPU_RENDERERS,
     RENDERERS,
     Arrays,
@@ -20,15 +21,15 @@ from .support import (
     call_entry,
     gpu_entry,
     llvm_entry,
-    run_opencl,
+    run_on_device,
 )
 
 
 @pytest.fixture(params=list(RENDERERS))
 def language(request: pytest.FixtureRequest) -> str:
     name: str = request.param
-    if name == "opencl":
-        require("cl")
+    if name in DEVICES:
+        require({"opencl": "cl", "wgsl": "webgpu"}[name])
     elif name in GPU_RENDERERS:
         require("g++")
     elif name != "llvm":
@@ -41,8 +42,8 @@ def run(language: str, tmp_path: Path) -> Run:
     """`run(uops, arrays, values, pieces)`: render, compile, and call every piece."""
 
     def run_program(uops: Sequence[UOp], arrays: Arrays, values: Sequence[int] = (), pieces: int = 1) -> None:
-        if language == "opencl":
-            run_opencl(uops, arrays, values)
+        if language in DEVICES:
+            run_on_device(language, uops, arrays, values)
             return
         if language in GPU_RENDERERS:
             address = gpu_entry(uops, language, "g++", tmp_path)

@@ -15,8 +15,16 @@ from lazygrad.device import Buffer, Device
 from lazygrad.dtype import ALL_DTYPES, DType, dtypes, from_numpy_name, numpy_name
 from lazygrad.ir import AxisType, Ops, RangeArg, UOp
 from lazygrad.renderer import ProgramSpec, Renderer, parameters
-from lazygrad.renderer.cstyle import FLAGS, CStyleRenderer, CUDARenderer, MetalRenderer, OpenCLRenderer
+from lazygrad.renderer.cstyle import (
+    FLAGS,
+    CStyleRenderer,
+    CUDARenderer,
+    MetalRenderer,
+    OpenCLRenderer,
+    WGSLRenderer,
+)
 from lazygrad.renderer.cstyle.dialects import cuda_target, metal_target, opencl_target
+from lazygrad.renderer.cstyle.wgsl import wgsl_target
 from lazygrad.renderer.llvmir import LLVMRenderer
 from lazygrad.target import Target
 
@@ -123,7 +131,9 @@ GPU_RENDERERS: dict[str, Renderer] = {
 }
 #: OpenCL's text runs on an OpenCL device.
 OPENCL = OpenCLRenderer(replace(opencl_target(), native_dtypes=_SCALARS))
-ALL_RENDERERS = {**RENDERERS, **GPU_RENDERERS, "opencl": OPENCL}
+#: WGSL runs on a device of WebGPU, here with the types that lavapipe has.
+WGSL = WGSLRenderer(replace(wgsl_target(), native_dtypes=_SCALARS - {dtypes.float64}))
+ALL_RENDERERS = {**RENDERERS, **GPU_RENDERERS, "opencl": OPENCL, "wgsl": WGSL}
 GPU_WORDS = Path(__file__).parent / "gpu"
 Run = Callable[..., None]
 Arrays = Sequence[numpy.ndarray]
@@ -196,12 +206,17 @@ def gpu_entry(uops: Sequence[UOp], language: str, compiler: str, folder: Path) -
     return c_entry(f"{header}{text}\n{entry}", "kernel", compiler, flags, folder)
 
 
-def run_opencl(uops: Sequence[UOp], arrays: Arrays, values: Sequence[int] = ()) -> None:
-    """Run OpenCL's text on device CL; what it wrote is in the arrays."""
-    device = Device["CL"]
-    spec = ProgramSpec.of("run", OPENCL, uops, device="CL")
+#: The languages that run on a device of lazygrad's own.
+DEVICES = {"opencl": "CL", "wgsl": "WEBGPU"}
+
+
+def run_on_device(language: str, uops: Sequence[UOp], arrays: Arrays, values: Sequence[int] = ()) -> None:
+    """Run a text on the device of its language; what it wrote is in the arrays."""
+    name = DEVICES[language]
+    device = Device[name]
+    spec = ProgramSpec.of("run", ALL_RENDERERS[language], uops, device=name)
     program = device.load(spec, device.compile(spec))
-    buffers = [Buffer("CL", a.size, from_numpy_name(a.dtype.name)).allocate().copyin(a) for a in arrays]
+    buffers = [Buffer(name, a.size, from_numpy_name(a.dtype.name)).allocate().copyin(a) for a in arrays]
     program(tuple(buffer._buf for buffer in buffers), tuple(values))
     for buffer, array in zip(buffers, arrays, strict=True):
         buffer.copyout(array)

@@ -17,10 +17,11 @@ import pytest
 from lazygrad import Tensor, Variable, dtypes
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt, OptOps
+from lazygrad.device import Device
 from lazygrad.dtype import ALL_DTYPES
 from lazygrad.ir import Ops, UOp
 from lazygrad.renderer import ProgramSpec, Renderer
-from lazygrad.renderer.cstyle import CStyleRenderer, CUDARenderer, MetalRenderer, OpenCLRenderer
+from lazygrad.renderer.cstyle import CStyleRenderer, CUDARenderer, MetalRenderer, OpenCLRenderer, WGSLRenderer
 from lazygrad.renderer.llvmir import LLVMRenderer
 from lazygrad.target import Target
 from tests.helpers import needs, require
@@ -34,6 +35,7 @@ RENDERERS: dict[str, Renderer] = {
     "cl": OpenCLRenderer(),
     "cuda": CUDARenderer("sm_80"),
     "metal": MetalRenderer(),
+    "wgsl": WGSLRenderer(),
 }
 
 
@@ -107,8 +109,8 @@ KERNELS: dict[str, Row] = {
     "infinities": (lambda: (empty(8) > 0).where(float("inf"), float("nan")), [], []),
     "a-deep-sum": (lambda: functools.reduce(lambda x, n: x * x + n, range(40), empty(4)), [], []),
 }  # fmt: skip
-#: Types that a language has not at all.
-MISSING = {"metal": {"doubles"}}
+#: Types that a language has not at all (checked indices are reported in int64).
+MISSING = {"metal": {"doubles"}, "wgsl": {"doubles", "longs", "gather"}}
 CASES = [
     (language, name) for language in RENDERERS for name in KERNELS if name not in MISSING.get(language, ())
 ]
@@ -186,6 +188,19 @@ def test_nvrtc_refuses_what_is_wrong():
     )
 
 
+# ---- WGSL: wgpu reads every text ----
+
+
+@needs("webgpu")
+def test_wgpu_takes_every_kernel():
+    """As written for any implementation, on the adapter that is here."""
+    device = Device["WEBGPU"]
+    for name in KERNELS.keys() - MISSING["wgsl"]:
+        for opts in (KERNELS[name][2], [], None):
+            spec = compile_kernel(ast_of(name), RENDERERS["wgsl"], opts)
+            assert device.load(spec, device.compile(spec))
+
+
 # ---- Metal and the others: balanced, and of known words ----
 
 #: What may stand in a Metal kernel besides numbers and the names that renderers give.
@@ -215,7 +230,7 @@ def test_metal_uses_words_that_metal_has(name):
     assert not strange, text
 
 
-@pytest.mark.parametrize("language", ["c", "cl", "cuda", "metal"])
+@pytest.mark.parametrize("language", ["c", "cl", "cuda", "metal", "wgsl"])
 def test_texts_are_balanced(language):
     for name in KERNELS:
         if name in MISSING.get(language, ()):

@@ -82,14 +82,16 @@ class _Plan:
         return total
 
     def load_wide(self) -> None:
-        width = max(self.target.load_bytes, 1) // self.facts.element_bytes
+        width = self.target.load_bytes // self.facts.element_bytes
+        if width < 2:
+            return
 
         def time(axis: Axis | None) -> float:
             at_once = {axis.number: width} if axis is not None else {}
             return issued(planned(self.facts, self.target, at_once), self.target)
 
         best = min(self.parallel(), key=time, default=None)
-        if best is None or width < 2 or time(best) > WORTHWHILE * time(None):
+        if best is None or time(best) > WORTHWHILE * time(None):
             return
         if isinstance(best.size, int) and best.size % width == 0:
             self.take(OptOps.UPCAST, best.number, width)

@@ -23,6 +23,8 @@ from ..texts import ops_on
 from . import dialects
 from .dialect import Dialect
 from .kernel import Kernel
+from .wgsl import WGSL, wgsl_target
+from .wgsl_kernel import Module
 
 #: What a C compiler must be told for the text to mean what the ops mean: integers wrap, a*b+c rounds twice,
 #: square roots set no errno, and memory is read under any type.
@@ -87,3 +89,12 @@ class MetalRenderer(CStyleRenderer):
     suffix = "metal"
     dialect = dialects.METAL
     plain = staticmethod(dialects.metal_target)
+
+
+class WGSLRenderer(CStyleRenderer):
+    suffix = "wgsl"
+    dialect = WGSL
+    plain = staticmethod(wgsl_target)
+
+    def _render(self, name: str, uops: Sequence[UOp]) -> str:
+        return Module(self.dialect, name, uops, self.target).text()

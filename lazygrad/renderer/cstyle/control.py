@@ -17,7 +17,7 @@ def defined(ctx: Text, node: UOp, start: str) -> str:
     """An accumulator that begins with this."""
     ctx.waiting.pop(node.src[0], None)
     name = ctx.value[node] = ctx.names.fresh("acc")
-    return ctx.line(f"{ctx.type_of(node)} {name} = {start};")
+    return ctx.line(ctx.row.changing.format(type=ctx.type_of(node), name=name, value=start))
 
 
 def assigned(ctx: Text, node: UOp, text: str) -> str:
@@ -37,7 +37,8 @@ def place(group: str, thread: str) -> Row:
         number = int(name[4:])
         found = (thread if name.startswith("lidx") else group).format(axis="xyz"[number], number=number)
         ctx.value[node] = name
-        return ctx.line(f"{ctx.type(node.dtype)} {name} = {found}; /* {size} */")
+        named = ctx.row.named.format(type=ctx.type(node.dtype), name=name, value=found)
+        return ctx.line(f"{named} /* {size} */")
 
     return text
 
@@ -52,7 +53,7 @@ def loop(ctx: Text, node: UOp) -> str:
         size = f"(long long){end}"
         start, end = f"({kind})({size}*piece/pieces)", f"({kind})({size}*(piece+1)/pieces)"
     ctx.value[node] = name
-    return ctx.open(f"for ({kind} {name} = {start}; {name} < {end}; {name}++) {{")
+    return ctx.open(ctx.row.counted.format(type=kind, name=name, start=start, end=end))
 
 
 def open_branch(ctx: Text, node: UOp, condition: str) -> str:

@@ -30,6 +30,8 @@ class Dialect:
     headers         a dtype that is used, or "INFINITY", "NAN" → a line
     sqrt, trunc, fma     functions, with `{f}` for the C library's letter
     bitcast         `{value}` of type `{source}` → the same bits as `{type}`; empty = a small function of ours
+    named, changing a value with a name, and one that changes: `{type}`, `{name}` and `{value}`
+    counted         the head of a loop, of `{type}`, `{name}`, `{start}` and `{end}`
     vectors         whether vectors compute (the compilers' vector extension), or only load and store
     entry           whether the CPU's entry function is written too
     """
@@ -55,5 +57,8 @@ class Dialect:
     trunc: str = "trunc"
     fma: str = "fma"
     bitcast: str = ""
+    named: str = "{type} {name} = {value};"
+    changing: str = "{type} {name} = {value};"
+    counted: str = "for ({type} {name} = {start}; {name} < {end}; {name}++) {{"
     vectors: bool = False
     entry: bool = False

@@ -133,7 +133,7 @@ class Text(Writer):
         """Write the value's expression into a variable of its own."""
         self.waiting.pop(node, None)
         name = self.names.fresh(prefix)
-        self.line(f"{self.type_of(node)} {name} = {self.value[node]};")
+        self.line(self.row.named.format(type=self.type_of(node), name=name, value=self.value[node]))
         self.value[node], self.depth[node] = name, 0
 
     def filled(self, template: str, node: UOp) -> str:

@@ -1,0 +1,378 @@
+"""Device WEBGPU: WGSL through wgpu. Skips where there is no driver; Mesa's lavapipe makes a CPU one."""
+
+from __future__ import annotations
+
+import builtins
+import os
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lazygrad import Context, Tensor, TinyJit, Variable, dtypes
+from lazygrad.codegen.compile import compile_kernel
+from lazygrad.device import Buffer, CompileError, Device, DeviceError, MissingDeviceError, OutOfMemoryError
+from lazygrad.dtype import ALL_DTYPES
+from lazygrad.renderer import ProgramSpec
+from lazygrad.renderer.cstyle import WGSLRenderer
+from lazygrad.renderer.cstyle.wgsl import folded, wgsl_target
+from lazygrad.runtime import webgpu as runtime
+from tests.helpers import in_threads, needs
+from tests.renderer.support import add_program
+
+pytestmark = needs("webgpu")
+NAME = "WEBGPU"
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+# *** memory
+
+
+def test_memory_begins_with_zeros_and_keeps_what_is_written():
+    buffer = Buffer(NAME, 5, dtypes.int32).allocate()
+    assert buffer.numpy().tolist() == [0] * 5
+    assert buffer.copyin(np.arange(5, dtype=np.int32)).numpy().tolist() == [0, 1, 2, 3, 4]
+    del buffer
+    assert Buffer(NAME, 5, dtypes.int32).allocate().numpy().tolist() == [0] * 5  # a block that is used again
+
+
+@pytest.mark.parametrize(("start", "count"), [(1, 8), (2, 1), (3, 2), (16, 7), (33, 31), (0, 0)])
+def test_bytes_are_copied_from_and_to_anywhere(start, count):
+    """WebGPU copies words."""
+    base = Buffer(NAME, 64, dtypes.uint8).allocate().copyin(np.arange(64, dtype=np.uint8))
+    view = base.view(count, dtypes.uint8, start)
+    assert view.numpy().tolist() == list(range(start, start + count))
+    view.copyin(np.zeros(count, np.uint8))
+    assert base.numpy().tolist() == [*range(start), *[0] * count, *range(start + count, 64)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint16", "bool"])
+@pytest.mark.parametrize("start", [1, 7, 70])
+def test_a_kernel_reads_and_writes_views(start, dtype):
+    array = (np.arange(100) % 7 % 2 if dtype == "bool" else np.arange(100) % 50).astype(dtype)
+    x = Tensor(array, device=NAME).realize()
+    part = slice(start, start + 16)
+    assert np.array_equal((x[part] * 2).numpy(), (Tensor(array[part]) * 2).numpy())
+    x[part] = 1
+    array[part] = 1
+    assert np.array_equal(x.numpy(), array)
+    x[part] = x[start + 1 : start + 17]
+    array[part] = array[start + 1 : start + 17]
+    assert np.array_equal(x.numpy(), array)
+
+
+def test_a_view_between_two_elements_is_refused():
+    base = Buffer(NAME, 64, dtypes.uint8).allocate()
+    device = Device[NAME]
+    spec = ProgramSpec.of("k", device.renderer, add_program(1, 1))
+    program = device.load(spec, device.compile(spec))
+    view = base.view(4, dtypes.float32, 1).ensure_allocated()
+    with pytest.raises(
+        DeviceError, match=r"its data1 has elements of 4 bytes and begins between two of them"
+    ):
+        program((base._buf, view._buf, base._buf))
+
+
+def test_overlapping_views_in_one_kernel():
+    x = Tensor(numbers(32), device=NAME).realize()
+    assert np.allclose((x[:-1] * x[1:]).numpy(), x.numpy()[:-1] * x.numpy()[1:])
+
+
+def test_memory_of_another_is_adopted():
+    buffer = Buffer(NAME, 4, dtypes.int32).allocate().copyin(np.arange(4, dtype=np.int32))
+    again = Buffer(NAME, 4, dtypes.int32, opaque=buffer._buf)
+    assert again.numpy().tolist() == [0, 1, 2, 3]
+    with pytest.raises(DeviceError, match="16 bytes of memory are too few for a buffer of 80 bytes"):
+        Buffer(NAME, 20, dtypes.int32, opaque=buffer._buf)
+    with pytest.raises(DeviceError, match="WEBGPU cannot use foreign memory"):
+        Buffer(NAME, 4, dtypes.int32, opaque=np.zeros(4, np.int32))
+
+
+def test_more_than_a_buffer_can_hold():
+    with pytest.raises(OutOfMemoryError, match="WEBGPU has no room for"):
+        Buffer(NAME, Device[NAME].allocator.largest + 1, dtypes.uint8).allocate()
+    assert (Tensor([1.0], device=NAME) + 1).tolist() == [2.0]
+
+
+def test_copies_between_devices():
+    array = numbers(10)
+    x = Tensor(array, device=NAME)
+    assert np.array_equal(x.to("CPU").to("PYTHON").to(NAME).numpy(), array)
+
+
+# *** kernels
+
+
+@pytest.mark.parametrize("dtype", [d for d in ALL_DTYPES if d.itemsize < 8], ids=str)
+def test_every_dtype(dtype):
+    values = [0, 1, 1, 0] if dtype is dtypes.bool else [1, 2, 3, 10]
+    x = Tensor(values, dtype=dtype, device=NAME)
+    expected = Tensor(values, dtype=dtype, device="PYTHON")
+    assert (x + x).tolist() == (expected + expected).tolist()
+    assert (x * x).sum().tolist() == (expected * expected).sum().tolist()
+    assert x.cast(dtypes.float32).tolist() == expected.cast(dtypes.float32).tolist()
+    assert (x < 2).tolist() == (expected < 2).tolist()
+
+
+def test_int64_where_the_adapter_has_it():
+    if dtypes.int64 not in Device[NAME].target.native_dtypes:
+        pytest.skip("this adapter has no int64")
+    array = np.array([-(1 << 62), -1, 0, 5, 1 << 40], np.int64)
+    x = Tensor(array, device=NAME)
+    assert (x * 3 - x // 7).tolist() == (array * 3 - array // 7).tolist()
+    assert (Tensor([-1, 5], dtype="int32", device=NAME).cast("uint64") >> 1).tolist() == [(1 << 63) - 1, 2]
+
+
+def test_bytes_that_share_a_word_are_stored_by_many_threads():
+    array = np.arange(5001, dtype=np.int32)
+    found = (Tensor(array, device=NAME) * 3).cast("int8").numpy()
+    assert np.array_equal(found, (array * 3).astype(np.int8))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x - x,
+        lambda x: x * 0.0,
+        lambda x: (x + 12582912.0) - 12582912.0,
+        lambda x: x + 0.0,
+        lambda x: x / x,
+        lambda x: (x < 1).where(x, 1.0),
+        lambda x: x.maximum(0.0),
+        lambda x: x.isnan(),
+        lambda x: x.eq(x),
+        lambda x: x.isinf(),
+        lambda x: x.cast("int32"),
+        lambda x: x.cast("uint8"),
+        lambda x: x.trunc(),
+        lambda x: x % 3.0,
+        lambda x: x.bitcast("uint32"),
+        lambda x: x.half(),
+        lambda x: x.bfloat16(),
+        lambda x: x.exp2(),
+        lambda x: x.sin(),
+    ],
+    ids=str,
+)
+def test_floats_are_no_real_numbers(function):
+    """WGSL lets compilers take them for such: NaN and infinities do not exist, sums may be regrouped."""
+    array = np.array(
+        [np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40, 6e-8, 1.5, -2.7, 3e9, -3e9, 3.4e38, 2**31, 255.5],
+        np.float32,
+    )
+    found, expected = [function(Tensor(array, device=d)).numpy() for d in (NAME, "PYTHON")]
+    assert np.array_equal(found, expected, equal_nan=found.dtype.kind == "f")
+    assert np.array_equal(np.signbit(found[~np.isnan(found)]), np.signbit(expected[~np.isnan(expected)]))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32"])
+def test_whole_numbers_at_their_ends(dtype):
+    info = np.iinfo(dtype)
+    ends = [info.min, info.min + 1, 0, 1, 2, 7, info.max]
+    pairs = np.array([(a, b) for a in ends for b in ends], dtype).T
+    for function in (
+        lambda a, b: a // b,
+        lambda a, b: a % b,
+        lambda a, b: a * b - b,
+        lambda a, b: a << b.cast("uint32"),
+        lambda a, b: a >> b.cast("uint32"),
+    ):
+        found, expected = [function(*[Tensor(p, device=d) for p in pairs]).numpy() for d in (NAME, "PYTHON")]
+        assert np.array_equal(found, expected)
+
+
+def test_a_symbolic_size():
+    n = Variable("n", 1, 8)
+    x = Tensor(numbers(8), device=NAME).realize()
+    for size in (3, 8):
+        assert np.isclose(x[: n.bind(size)].sum().item(), x.numpy()[:size].sum())
+
+
+@pytest.mark.parametrize("groups", [(70_000, 1, 1), (65_536, 3, 2)])
+def test_more_workgroups_than_an_axis_has(groups):
+    assert max(folded(groups)) <= 65535
+    assert np.prod(folded(groups)) >= np.prod(groups)
+    assert folded((65535, 2, 1)) == (65535, 2, 1)
+
+
+def test_a_grid_that_is_folded():
+    count = 65_535 * 2 + 17
+    x = Tensor(np.arange(count, dtype=np.int32), device=NAME)
+    with Context(NOOPT=1):
+        (kernel,) = (x + 1).kernels()
+        assert "let number = group.x+group.y*65535u;" in kernel.source
+        assert np.array_equal((x + 1).numpy(), np.arange(count) + 1)
+
+
+def test_threads_of_a_workgroup_meet():
+    x = numbers(3, 5000)
+    found = Tensor(x, device=NAME).sum(1)
+    assert any("workgroupBarrier();" in kernel.source for kernel in found.kernels())
+    assert np.allclose(found.numpy(), x.sum(1), rtol=1e-4)
+
+
+def test_more_tensors_than_a_kernel_binds():
+    arrays = [numbers(4) + n for n in range(40)]
+    total = sum([Tensor(a, device=NAME).realize() for a in arrays], start=Tensor.zeros(4, device=NAME))
+    assert len(total.kernels()) > 1
+    assert np.allclose(total.numpy(), sum(arrays), rtol=1e-5)
+
+
+def test_a_row_has_a_time(capsys):
+    with Context(DEBUG=2):
+        (Tensor(numbers(4, 4), device=NAME) @ Tensor(numbers(4, 4), device=NAME)).realize()
+    rows = [row for row in capsys.readouterr().out.splitlines() if f" {NAME} " in row and " r_" in row]
+    assert len(rows) == 1
+    assert " tm " in rows[0]
+
+
+def test_threads_share_a_kernel():
+    arrays = [numbers(1000) + k for k in range(4)]
+    tensors = [Tensor(a, device=NAME).realize() for a in arrays]
+
+    def work(k: int) -> None:
+        for _ in range(5):
+            assert np.array_equal((tensors[k] * 2 + 1).numpy(), arrays[k] * np.float32(2) + np.float32(1))
+
+    in_threads(4, work)
+
+
+def test_a_refused_kernel_shows_source_and_log():
+    spec = ProgramSpec("f", "@compute @workgroup_size(1) fn f() {\n  nonsense;\n}", NAME)
+    with pytest.raises(CompileError, match=r"(?s)refuses this kernel.*wgsl:2.*nonsense") as caught:
+        Device[NAME].compile(spec)
+    assert caught.value.source == spec.src
+    large = ProgramSpec("f", "@compute @workgroup_size(4096) fn f() {\n}", NAME)
+    with pytest.raises(CompileError, match=r"(?s)cannot load a kernel.*workgroup size"):
+        Device[NAME].load(large, Device[NAME].compile(large))
+
+
+@pytest.mark.parametrize("name", ["exact", "loop", "fn", "r_4", "data0", "E_4"])
+def test_a_kernel_may_have_any_name(name):
+    device = Device[NAME]
+    spec = ProgramSpec.of(name, device.renderer, add_program(1, 1))
+    out, x = [Buffer(NAME, 1, dtypes.float32).allocate().copyin(np.ones(1, np.float32)) for _ in range(2)]
+    device.load(spec, device.compile(spec))((out._buf, x._buf, x._buf))
+    assert out.numpy().tolist() == [2.0]
+
+
+def test_a_captured_function_runs_again():
+    @TinyJit
+    def step(x: Tensor) -> Tensor:
+        y = (x @ x.T).realize()
+        return (y.softmax() + x.sum()).realize()
+
+    for k in range(4):
+        array = numbers(4, 4) * (k + 1)
+        y = array @ array.T
+        e = np.exp(y - y.max(1, keepdims=True))
+        found = step(Tensor(array, device=NAME).realize()).numpy()
+        assert np.allclose(found, e / e.sum(1, keepdims=True) + array.sum(), rtol=1e-4)
+
+
+def test_an_index_out_of_range_is_reported():
+    if dtypes.int64 not in Device[NAME].target.native_dtypes:
+        pytest.skip("this adapter has no int64")
+    x, index = Tensor(numbers(5), device=NAME).realize(), Tensor([0, 9], device=NAME).realize()
+    with pytest.raises(IndexError, match="index 9 "):
+        x[index].tolist()
+    assert x[index.minimum(4)].tolist() == numbers(5)[[0, 4]].tolist()
+
+
+# *** what an adapter lacks
+
+
+def test_the_limits_of_the_adapter_are_those_of_the_target():
+    device = Device[NAME]
+    target, limits = device.target, device.gpu.limits
+    assert target.group_threads == limits["max-compute-invocations-per-workgroup"]
+    assert target.max_args == limits["max-storage-buffers-per-shader-stage"] - 2
+    assert target.local_bytes == limits["max-compute-workgroup-storage-size"]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64"])
+def test_numbers_of_64_bits_are_refused_by_name(dtype, monkeypatch):
+    device = Device[NAME]
+    lacks = WGSLRenderer(replace(device.target, native_dtypes=wgsl_target().native_dtypes))
+    monkeypatch.setattr(device, "_renderer", lacks)
+    x = Tensor([1, 2], device=NAME, dtype="int32").realize()
+    with pytest.raises(NotImplementedError, match=rf"^{dtype} on a device that has none \(WEBGPU\); cast to"):
+        (x.cast(dtype) + 5).sum().realize()
+    assert x.tolist() == [1, 2]
+
+
+# *** the device
+
+
+def test_it_is_never_the_default():
+    assert NAME in Device.known()
+    assert not Device.status()[NAME]
+    assert Device.DEFAULT != NAME
+
+
+def test_what_is_missing_is_said(monkeypatch):
+    nothing = SimpleNamespace(gpu=SimpleNamespace(enumerate_adapters_sync=list))
+    with pytest.raises(MissingDeviceError, match=r"no driver.*apt-get install mesa-vulkan-drivers"):
+        runtime._adapters(nothing)
+    count = len(runtime._adapters(runtime._wgpu()))
+    with pytest.raises(DeviceError, match=f"there is no device WEBGPU:{count}: WEBGPU:0 is "):
+        Device[f"WEBGPU:{count}"]
+    plain = builtins.__import__
+
+    def refuse(name: str, *rest: Any, **more: Any) -> Any:
+        if name == "wgpu":
+            raise ImportError(name)
+        return plain(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(
+        MissingDeviceError, match=r'device WEBGPU needs wgpu: pip install "lazygrad\[webgpu\]"'
+    ):
+        runtime._wgpu()
+
+
+def test_a_lost_device_is_an_error():
+    device = runtime.WebGPUDevice(NAME)
+    spec = ProgramSpec.of("k", device.renderer, add_program(1, 1))
+    handles = tuple(device.allocator.alloc(64) for _ in range(3))
+    program = device.load(spec, device.compile(spec))
+    program(handles, wait=True)
+    device.gpu.device.destroy()
+    with pytest.raises(DeviceError, match=r"(?s)WEBGPU.*lost"):
+        program(handles)
+    with pytest.raises(DeviceError, match=r"(?s)WEBGPU does not answer.*lost"):
+        device.synchronize()
+    with pytest.raises(DeviceError, match=r"(?s)WEBGPU does not allocate.*lost"):
+        device.allocator.alloc(128)
+
+
+@needs("fork")
+def test_a_forked_child_is_refused():
+    Tensor([1.0], device=NAME).realize()
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            Tensor([1.0], device=NAME).realize()
+            os.write(write, b"it ran")
+        except DeviceError as error:
+            os.write(write, str(error).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(read, 1000).startswith(b"can only open device WEBGPU from parent")
+
+
+# *** text
+
+
+def test_a_kernel_as_text(golden):
+    """What every implementation of WebGPU takes, with the bytes of a result."""
+    x = Tensor.empty(8, 64).realize()
+    specs = [compile_kernel(k.ast, WGSLRenderer()) for k in (x.max(1) > 0).kernels()]
+    assert golden("\n".join(spec.src for spec in specs))

@@ -157,7 +157,6 @@ def test_bytes_that_share_a_word_are_stored_by_many_threads():
         lambda x: x.exp2(),
         lambda x: x.sin(),
     ],
-    ids=str,
 )
 def test_floats_are_no_real_numbers(function):
     """WGSL lets compilers take them for such: NaN and infinities do not exist, sums may be regrouped."""

@@ -39,7 +39,7 @@ class Abilities:
 
 def decompose(sink: UOp, renderer: Renderer) -> UOp:
     """Every elementwise op in a form that the target has, constants folded on the way."""
-    _refuse_wide(sink, renderer)
+    _refuse_doubles(sink, renderer)
     return decomposed(sink, renderer)
 
 
@@ -50,24 +50,14 @@ def decomposed(root: UOp, renderer: Renderer, kept: Iterable[UOp] = ()) -> UOp:
     )
 
 
-#: The types that nothing else stands in for, and what to cast to instead.
-_WIDE = {
-    dtypes.float64: ("float64", "float32"),
-    dtypes.int64: ("int64", "int32"),
-    dtypes.uint64: ("uint64", "uint32"),
-}
-
-
-def _refuse_wide(sink: UOp, renderer: Renderer) -> None:
-    missing = [dtype for dtype in _WIDE if not renderer.supports(Ops.ADD, dtype)]
-    present = {node.dtype.scalar_type for node in sink.toposort()} if missing else set()
-    for dtype in missing:
-        if dtype in present:
-            name, instead = _WIDE[dtype]
-            raise NotImplementedError(
-                f"{name} on a device that has none ({renderer.target.name}); cast to {instead}, or compute "
-                "on CPU"
-            )
+def _refuse_doubles(sink: UOp, renderer: Renderer) -> None:
+    """float64 is the one type that nothing else stands in for."""
+    if renderer.supports(Ops.ADD, dtypes.float64):
+        return
+    if any(node.dtype.scalar_type is dtypes.float64 for node in sink.toposort()):
+        raise NotImplementedError(
+            f"float64 on a device that has none ({renderer.target.name}); cast to float32, or compute on CPU"
+        )
 
 
 x, y, z = UPat.var("x"), UPat.var("y"), UPat.var("z")

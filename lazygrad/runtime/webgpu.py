@@ -30,9 +30,8 @@ from ..device import (
     MissingDeviceError,
     Program,
 )
-from ..dtype import dtypes
 from ..renderer import ProgramSpec
-from ..renderer.cstyle import WGSLRenderer
+from ..renderer.cstyle import WGSL64Renderer, WGSLRenderer
 from ..renderer.cstyle.wgsl import arguments, folded, wgsl_target
 from ..renderer.cstyle.wgsl_kernel import entry_name
 from ..target import Target
@@ -60,6 +59,7 @@ class Connection:
     def __init__(self, name: str, wgpu: Any, adapter: Any) -> None:
         self.name, self.wgpu, self.adapter = name, wgpu, adapter
         features = [_INT64] if _INT64 in adapter.features else []
+        self.renderer = WGSL64Renderer if features else WGSLRenderer
         limits = {limit: adapter.limits[limit] for limit in _LIMITS if limit in adapter.limits}
         self.lock = threading.RLock()
         try:
@@ -67,7 +67,6 @@ class Connection:
         except (wgpu.GPUError, RuntimeError) as error:
             raise DeviceError(f"{name}: {_said(adapter)} gives no device: {error}") from None
         self.queue = self.device.queue
-        self.types = (dtypes.int64, dtypes.uint64) if features else ()
         self.limits = self.device.limits
         self.bound_at = int(self.limits["min-storage-buffer-offset-alignment"])
         self.small = self.call("open", self.device.create_buffer, size=16, usage=self.usage)
@@ -304,7 +303,7 @@ class WebGPUDevice(CompiledDevice):
         self.gpu = Connection(name, wgpu, found[number])
         target = device_target(self.gpu)
         super().__init__(
-            name, WebGPUAllocator(name, self.gpu), WGSLRenderer(target), WebGPUCompiler(self.gpu)
+            name, WebGPUAllocator(name, self.gpu), self.gpu.renderer(target), WebGPUCompiler(self.gpu)
         )
 
     def load(self, spec: ProgramSpec, lib: bytes) -> Program:
@@ -342,7 +341,6 @@ def device_target(connection: Connection) -> Target:
     base = wgsl_target(f"{info['device']} {info['description']}".strip())
     return replace(
         base,
-        native_dtypes=base.native_dtypes.union(connection.types),
         local_bytes=int(limits["max-compute-workgroup-storage-size"]),
         group_threads=int(limits["max-compute-invocations-per-workgroup"]),
         group_sizes=tuple(int(limits[f"max-compute-workgroup-size-{axis}"]) for axis in "xyz"),

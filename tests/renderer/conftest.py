@@ -29,7 +29,7 @@ from .support import (
 def language(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     if name in DEVICES:
-        require({"opencl": "cl", "wgsl": "webgpu"}[name])
+        require(DEVICES[name].lower())
     elif name in GPU_RENDERERS:
         require("g++")
     elif name != "llvm":

@@ -21,6 +21,7 @@ from lazygrad.renderer.cstyle import (
     CUDARenderer,
     MetalRenderer,
     OpenCLRenderer,
+    WGSL64Renderer,
     WGSLRenderer,
 )
 from lazygrad.renderer.cstyle.dialects import cuda_target, metal_target, opencl_target
@@ -132,8 +133,9 @@ GPU_RENDERERS: dict[str, Renderer] = {
 #: OpenCL's text runs on an OpenCL device.
 OPENCL = OpenCLRenderer(replace(opencl_target(), native_dtypes=_SCALARS))
 #: WGSL runs on a device of WebGPU, here with the types that lavapipe has.
-WGSL = WGSLRenderer(replace(wgsl_target(), native_dtypes=_SCALARS - {dtypes.float64}))
-ALL_RENDERERS = {**RENDERERS, **GPU_RENDERERS, "opencl": OPENCL, "wgsl": WGSL}
+_WGSL_TARGET = replace(wgsl_target(), native_dtypes=_SCALARS - {dtypes.float64})
+WGSL, WGSL64 = WGSLRenderer(_WGSL_TARGET), WGSL64Renderer(_WGSL_TARGET)
+ALL_RENDERERS = {**RENDERERS, **GPU_RENDERERS, "opencl": OPENCL, "wgsl": WGSL, "wgsl64": WGSL64}
 GPU_WORDS = Path(__file__).parent / "gpu"
 Run = Callable[..., None]
 Arrays = Sequence[numpy.ndarray]
@@ -207,7 +209,7 @@ def gpu_entry(uops: Sequence[UOp], language: str, compiler: str, folder: Path) -
 
 
 #: The languages that run on a device of lazygrad's own.
-DEVICES = {"opencl": "CL", "wgsl": "WEBGPU"}
+DEVICES = {"opencl": "CL", "wgsl": "WEBGPU", "wgsl64": "WEBGPU"}
 
 
 def run_on_device(language: str, uops: Sequence[UOp], arrays: Arrays, values: Sequence[int] = ()) -> None:

@@ -23,7 +23,7 @@ from ..texts import ops_on
 from . import dialects
 from .dialect import Dialect
 from .kernel import Kernel
-from .wgsl import WGSL, wgsl_target
+from .wgsl import WGSL, WGSL64, wgsl_target
 from .wgsl_kernel import Module
 
 #: What a C compiler must be told for the text to mean what the ops mean: integers wrap, a*b+c rounds twice,
@@ -98,3 +98,9 @@ class WGSLRenderer(CStyleRenderer):
 
     def _render(self, name: str, uops: Sequence[UOp]) -> str:
         return Module(self.dialect, name, uops, self.target).text()
+
+
+class WGSL64Renderer(WGSLRenderer):
+    """For adapters that have integers of 64 bits, which go beyond WebGPU."""
+
+    dialect = WGSL64

@@ -7,8 +7,9 @@ What differs from the languages that look like C:
   that no compiler knows, is added to its bits (`exact`, and `said` of comparisons). Zero, infinity and NaN
   are written by ZERO too.
 - Integers have 32 bits. Narrower ones are kept in 32, brought back into their range by each op that may leave
-  it; in memory they share words (`load_` and `store_` functions, in wgsl_kernel.py). int64 is there if an
-  adapter has it, which no browser's has. float64 is not: lavapipe has it, and multiplies wrongly.
+  it; in memory they share words (`load_` and `store_` functions, in wgsl_kernel.py). int64 and
+  uint64 are pairs of words (wgsl_wide.py), or what an adapter has that goes beyond WebGPU (WGSL64). There is
+  no float64: lavapipe has it, and multiplies wrongly.
 - A view of memory begins where bindings may not, so each place is relative to a SKIP of the arguments.
 """
 
@@ -25,7 +26,7 @@ from ...ir.text import number_text
 from ...ir.uop import UOp
 from ...target import Target
 from ..names import variable_name
-from . import control, memory
+from . import control, memory, wgsl_wide
 from .arithmetic import (
     NARROW,
     adds_negative,
@@ -40,19 +41,20 @@ from .dialect import Dialect
 from .memory import load, store
 from .parentheses import without_parentheses
 from .text import Row, Text
+from .wgsl_wide import PAIR, WIDE, is_pair
 
 _SIGNED = (dtypes.int8, dtypes.int16, dtypes.int32)
 _UNSIGNED = (dtypes.uint8, dtypes.uint16, dtypes.uint32)
 
-#: dtype → what holds a value of it.
+#: dtype → what holds a value of it, of at most 32 bits.
 TYPES = {
     dtypes.bool: "bool",
     **dict.fromkeys(_SIGNED, "i32"),
     **dict.fromkeys(_UNSIGNED, "u32"),
-    dtypes.int64: "i64",
-    dtypes.uint64: "u64",
     dtypes.float32: "f32",
 }
+#: The same of 64 bits, where an adapter has such.
+TYPES_OF_64 = {dtypes.int64: "i64", dtypes.uint64: "u64"}
 #: The types of memory that share words.
 IN_WORDS = (dtypes.bool, *NARROW)
 #: The most workgroups along an axis, as every implementation has it.
@@ -74,7 +76,7 @@ def literal(value: ConstType, dtype: DType) -> str:
     number = int(value)
     if number == dtypes.min(dtype) and dtype in (dtypes.int32, dtypes.int64):
         return f"({literal(number + 1, dtype)}-{literal(1, dtype)})"
-    text = f"{number}{_SUFFIX[TYPES[dtype]]}"
+    text = f"{number}{_SUFFIX[TYPES.get(dtype) or TYPES_OF_64[dtype]]}"
     return f"({text})" if number < 0 else text
 
 
@@ -147,9 +149,7 @@ def shifted(sign: str) -> Row:
     """A shift: how far is an unsigned number of 32 bits."""
 
     def text(ctx: Text, node: UOp) -> str:
-        amount = node.src[1]
-        far = f"{amount.arg}u" if amount.op is Ops.CONST else f"u32({without_parentheses(ctx.of(amount))})"
-        return in_range(f"({ctx.of(node.src[0])}{sign}{far})", node.dtype)
+        return in_range(f"({ctx.of(node.src[0])}{sign}{wgsl_wide.word(ctx, node.src[1])})", node.dtype)
 
     return text
 
@@ -162,9 +162,14 @@ def cast(ctx: Text, node: UOp) -> str:
     source, target, value = node.src[0].dtype, node.dtype, without_parentheses(ctx.of(node.src[0]))
     if source is target:
         return ctx.of(node.src[0])
+    if is_pair(ctx, source) or is_pair(ctx, target):
+        found = wgsl_wide.cast(ctx, node)
+        if target not in (*_SIGNED, *_UNSIGNED):
+            return found
+        return in_range(found if target in _UNSIGNED else f"bitcast<i32>({found})", target)
     if dtypes.is_float(source) and dtypes.is_int(target):
         return f"{_saturated(ctx, target)}({value})"
-    kinds = TYPES[source], TYPES[target]
+    kinds = ctx.type(source), ctx.type(target)
     if source is dtypes.bool and target.itemsize == 8:
         return f"select({literal(0, target)},{literal(1, target)},{value})"
     if kinds in (("i32", "u64"), ("u32", "i64")):  # wgpu extends these by the sign of the result
@@ -174,7 +179,7 @@ def cast(ctx: Text, node: UOp) -> str:
 
 
 def _saturated(ctx: Text, target: DType) -> str:
-    name, to = f"{target.name}_of_float", TYPES[target]
+    name, to = f"{target.name}_of_float", ctx.type(target)
     low, high = int(dtypes.min(target)), int(dtypes.max(target))
     ctx.functions.texts[name] = (
         f"fn {name}(x: f32) -> {to} {{ "
@@ -189,11 +194,11 @@ def _saturated(ctx: Text, target: DType) -> str:
 def bitcast(ctx: Text, node: UOp) -> str:
     source, target = node.src[0].dtype, node.dtype
     value = without_parentheses(ctx.of(node.src[0]))
-    if dtypes.bool in (source, target) or source is target:
+    if dtypes.bool in (source, target) or source is target or is_pair(ctx, source):
         return cast(ctx, node)
     if target.itemsize < 4:
-        return in_range(f"{TYPES[target]}({value})", target)
-    return f"bitcast<{TYPES[target]}>({value})"
+        return in_range(f"{ctx.type(target)}({value})", target)
+    return f"bitcast<{ctx.type(target)}>({value})"
 
 
 # *** remainder
@@ -255,7 +260,8 @@ def place(ctx: Text, node: UOp) -> str:
         found = f"({found})%{size}u" if number < 2 else found
     ctx.value[node] = name
     kind = ctx.type(node.dtype)
-    return ctx.line(f"let {name} = {kind}({found}); /* {size} */")
+    found = wgsl_wide.from_narrow(found, dtypes.uint32) if kind == PAIR else f"{kind}({found})"
+    return ctx.line(f"let {name} = {found}; /* {size} */")
 
 
 def groups_of(uops: Sequence[UOp], kind: str = "gidx") -> tuple[int, int, int]:
@@ -270,10 +276,9 @@ def groups_of(uops: Sequence[UOp], kind: str = "gidx") -> tuple[int, int, int]:
 def position(ctx: Text, node: UOp) -> str:
     """Which element an INDEX is, of memory that is bound where it may be."""
     buffer, place = node.src[:2]
-    text = without_parentheses(ctx.of(place))
+    found = wgsl_wide.word(ctx, place)
     if buffer.op is not Ops.DEFINE_GLOBAL:
-        return text
-    found = f"{place.arg}u" if place.op is Ops.CONST else f"u32({text})"
+        return found if is_pair(ctx, place.dtype) else without_parentheses(ctx.of(place))
     return f"at.SKIP{ctx.buffers.index(buffer)}+{found}"
 
 
@@ -318,6 +323,12 @@ def define_local(ctx: Text, node: UOp) -> str:
         ctx.functions.typedefs[f"var<workgroup> {array}"] = None
         return ""
     return ctx.line(f"var {array}")
+
+
+def long_loop(ctx: Text, node: UOp) -> str:
+    raise NotImplementedError(
+        f"{ctx.name}: a loop of more than {2**31 - 1:,} turns on a device without int64"
+    )
 
 
 _OWN = (
@@ -401,21 +412,39 @@ _OWN = (
     )
 )
 
-WGSL = Dialect(
-    rows=_OWN
-    + PatternMatcher([(UPat(Ops.DEFINE_GLOBAL), lambda ctx, node: ctx.named(node, buffer_name(node)))])
-    + control.ROWS,
-    types=TYPES,
-    vector_types={},
-    vector_lengths=frozenset(),
-    make_vector="",
-    lane="",
-    long_suffix="",
-    kernel="",
-    named="let {name}: {type} = {value};",
-    changing="var {name}: {type} = {value};",
-    counted="for (var {name}: {type} = {start}; {name} < {end}; {name}++) {{",
+#: Arithmetic on pairs. The opposite of `less(a,b)` is written as such, not as `a>=b`.
+_PAIRS = (
+    wgsl_wide.ROWS
+    + PatternMatcher([(UPat(Ops.RANGE), long_loop)], on=tuple(WIDE))
+    + PatternMatcher(
+        [(UPat(Ops.CMPNE), "!{0}", lambda node: is_not(node) and wgsl_wide.compares(node.src[0]))],
+        on=(dtypes.bool,),
+    )
 )
+
+
+def _dialect(rows: PatternMatcher, wide: dict[DType, str]) -> Dialect:
+    return Dialect(
+        rows=rows
+        + PatternMatcher([(UPat(Ops.DEFINE_GLOBAL), lambda ctx, node: ctx.named(node, buffer_name(node)))])
+        + control.ROWS,
+        types={**TYPES, **wide},
+        vector_types={},
+        vector_lengths=frozenset(),
+        make_vector="",
+        lane="",
+        long_suffix="",
+        kernel="",
+        named="let {name}: {type} = {value};",
+        changing="var {name}: {type} = {value};",
+        counted="for (var {name}: {type} = {start}; {name} < {end}; {name}++) {{",
+    )
+
+
+#: What every implementation understands.
+WGSL = _dialect(_PAIRS + _OWN, dict.fromkeys(WIDE, PAIR))
+#: For adapters with wgpu's feature `shader-int64`, which no browser's has: several times shorter.
+WGSL64 = _dialect(_OWN, TYPES_OF_64)
 
 
 def arguments(bindings: int) -> int:
@@ -428,5 +457,5 @@ def wgsl_target(arch: str = "") -> Target:
     return Target(
         "WEBGPU", arch, grid=True, has_local=True, local_bytes=16 << 10, group_threads=256,
         group_sizes=(256, 256, 64), grid_sizes=(2**31 - 1, MOST_GROUPS, MOST_GROUPS), max_args=arguments(8),
-        native_dtypes=frozenset(TYPES) - {dtypes.int64, dtypes.uint64}, flushes=True,
+        native_dtypes=frozenset((*TYPES, *WIDE)), flushes=True,
     )  # fmt: skip

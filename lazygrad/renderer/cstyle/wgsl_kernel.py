@@ -7,6 +7,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ..names import variable_name
 from ..texts import write
+from . import wgsl_wide
 from .text import Text
 from .wgsl import IN_WORDS, TYPES, groups_of, in_range, literal
 
@@ -20,7 +21,7 @@ class Module(Text):
 
     def literal(self, value: ConstType | tuple[ConstType, ...], dtype: DType) -> str:
         assert not isinstance(value, tuple)
-        return literal(value, dtype)
+        return wgsl_wide.literal(value) if wgsl_wide.is_pair(self, dtype) else literal(value, dtype)
 
     def type(self, dtype: DType) -> str:
         if dtype not in self.target.native_dtypes:

@@ -9,7 +9,6 @@ The device has one queue, which runs everything in order: launching does not wai
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from collections.abc import Sequence
@@ -17,8 +16,6 @@ from dataclasses import replace
 from typing import Any
 
 from ..device import (
-    Allocator,
-    BufferSpec,
     CompiledDevice,
     CompileError,
     Compiler,
@@ -32,70 +29,42 @@ from ..renderer import ProgramSpec
 from ..renderer.cstyle import OpenCLRenderer
 from ..renderer.cstyle.dialects import opencl_target
 from ..target import Target
+from ._regions import Region, RegionAllocator
 
 # *** memory
 
 
-class CLMemory:
-    """`nbytes` of an OpenCL buffer, `offset` bytes from its start."""
-
-    __slots__ = ("buffer", "nbytes", "offset")
-
-    def __init__(self, buffer: Any, nbytes: int, offset: int = 0) -> None:
-        self.buffer, self.nbytes, self.offset = buffer, nbytes, offset
-
-    def __repr__(self) -> str:
-        return f"<{self.nbytes} bytes of an OpenCL buffer from {self.offset}>"
-
-
-class CLAllocator(Allocator):
-    """Buffers of the device; the queue's order says when a freed one may be used again."""
+class CLAllocator(RegionAllocator):
+    """Buffers of the device."""
 
     def __init__(self, name: str, cl: Any, context: Any, queue: Any) -> None:
-        super().__init__(name)
+        super().__init__(name, cl.Buffer, queue.device.max_mem_alloc_size)
         self.cl, self.context, self.queue = cl, context, queue
-        self.process = os.getpid()
         self.cache_limit = max(int(queue.device.global_mem_size) // 8, 1 << 28)
 
-    def _alloc(self, nbytes: int, options: BufferSpec) -> CLMemory:
+    def _make(self, nbytes: int) -> Any:
         cl = self.cl
-        if nbytes > self.queue.device.max_mem_alloc_size:
-            limit = self.queue.device.max_mem_alloc_size
-            raise MemoryError(f"one buffer of {self.name} has at most {limit:,} bytes")
         try:
-            handle = CLMemory(cl.Buffer(self.context, cl.mem_flags.READ_WRITE, nbytes), nbytes)
-            self._clear(handle)
+            buffer = cl.Buffer(self.context, cl.mem_flags.READ_WRITE, nbytes)
+            self._clear(Region(buffer, nbytes))
         except cl.MemoryError as error:
             raise MemoryError(str(error)) from error
-        return handle
+        return buffer
 
-    def _free(self, handle: CLMemory) -> None:
-        if os.getpid() == self.process:  # what a forked child inherits is the parent's
-            handle.buffer.release()
+    def _release(self, buffer: Any) -> None:
+        buffer.release()
 
-    def _clear(self, handle: CLMemory) -> None:
+    def _clear(self, handle: Region) -> None:
         nbytes = self._rounded(handle.nbytes)
         self.cl.enqueue_fill_buffer(self.queue, handle.buffer, b"\0\0\0\0", 0, nbytes)
 
-    def _adopt(self, opaque: Any, nbytes: int) -> CLMemory:
-        if isinstance(opaque, self.cl.Buffer):
-            opaque = CLMemory(opaque, opaque.size)
-        if not isinstance(opaque, CLMemory):
-            return super()._adopt(opaque, nbytes)  # type: ignore[no-any-return]
-        if opaque.nbytes < nbytes:
-            raise DeviceError(f"{opaque.nbytes} bytes of memory are too few for a buffer of {nbytes} bytes")
-        return CLMemory(opaque.buffer, nbytes, opaque.offset)
-
-    def _copyin(self, handle: CLMemory, source: memoryview) -> None:
+    def _copyin(self, handle: Region, source: memoryview) -> None:
         if handle.nbytes:
             self.cl.enqueue_copy(self.queue, handle.buffer, source, dst_offset=handle.offset)
 
-    def _copyout(self, target: memoryview, handle: CLMemory) -> None:
+    def _copyout(self, target: memoryview, handle: Region) -> None:
         if handle.nbytes:
             self.cl.enqueue_copy(self.queue, target, handle.buffer, src_offset=handle.offset)
-
-    def _offset(self, handle: CLMemory, nbytes: int, offset: int) -> CLMemory:
-        return CLMemory(handle.buffer, nbytes, handle.offset + offset)
 
 
 # *** programs
@@ -186,7 +155,7 @@ class CLProgram:
         return CLProgram(self.device, self.spec, kernel, self.lib)
 
     def __call__(
-        self, handles: tuple[CLMemory, ...], vals: tuple[int, ...] = (), wait: bool = False
+        self, handles: tuple[Region, ...], vals: tuple[int, ...] = (), wait: bool = False
     ) -> float | None:
         arguments: list[Any] = []
         given: list[int] = []
@@ -245,7 +214,7 @@ class CLDevice(CompiledDevice):
         """Kernels with arguments of their own: only what changes is set again, and nothing is waited for."""
         own = [(program.another(), places, values) for program, places, values in launches]  # type: ignore[attr-defined]
 
-        def run(handles: Sequence[CLMemory], integers: Sequence[int]) -> None:
+        def run(handles: Sequence[Region], integers: Sequence[int]) -> None:
             for program, places, values in own:
                 program(tuple([handles[n] for n in places]), tuple([integers[n] for n in values]))
 

@@ -11,7 +11,6 @@ one thread at a time.
 
 from __future__ import annotations
 
-import os
 import re
 import struct
 import threading
@@ -21,8 +20,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from ..device import (
-    Allocator,
-    BufferSpec,
     CompiledDevice,
     CompileError,
     Compiler,
@@ -35,6 +32,7 @@ from ..renderer.cstyle import WGSL64Renderer, WGSLRenderer
 from ..renderer.cstyle.wgsl import arguments, folded, wgsl_target
 from ..renderer.cstyle.wgsl_kernel import entry_name
 from ..target import Target
+from ._regions import Region, RegionAllocator
 
 _Result = TypeVar("_Result")
 
@@ -101,40 +99,23 @@ def _short(error: Exception) -> str:
 # *** memory
 
 
-class WebGPUMemory:
-    """`nbytes` of a buffer of WebGPU's, `offset` bytes from its start."""
-
-    __slots__ = ("buffer", "nbytes", "offset")
-
-    def __init__(self, buffer: Any, nbytes: int, offset: int = 0) -> None:
-        self.buffer, self.nbytes, self.offset = buffer, nbytes, offset
-
-    def __repr__(self) -> str:
-        return f"<{self.nbytes} bytes of a WebGPU buffer from {self.offset}>"
-
-
-class WebGPUAllocator(Allocator):
-    """Buffers of the device; the queue's order says when a freed one may be used again."""
+class WebGPUAllocator(RegionAllocator):
+    """Buffers of the device."""
 
     def __init__(self, name: str, connection: Connection) -> None:
-        super().__init__(name)
-        self.gpu = connection
-        self.process = os.getpid()
         limits = connection.limits
-        self.largest = min(limits["max-buffer-size"], limits["max-storage-buffer-binding-size"]) // 64 * 64
+        largest = min(limits["max-buffer-size"], limits["max-storage-buffer-binding-size"]) // 64 * 64
+        super().__init__(name, connection.wgpu.GPUBuffer, largest)
+        self.gpu = connection
 
-    def _alloc(self, nbytes: int, options: BufferSpec) -> WebGPUMemory:
-        if nbytes > self.largest:
-            raise MemoryError(f"one buffer of {self.name} has at most {self.largest:,} bytes")
+    def _make(self, nbytes: int) -> Any:
         gpu = self.gpu
-        made = gpu.call("allocate", gpu.device.create_buffer, size=nbytes, usage=gpu.usage)  # of zeros
-        return WebGPUMemory(made, nbytes)
+        return gpu.call("allocate", gpu.device.create_buffer, size=nbytes, usage=gpu.usage)
 
-    def _free(self, handle: WebGPUMemory) -> None:
-        if os.getpid() == self.process:  # what a forked child inherits is the parent's
-            self.gpu.call("free", handle.buffer.destroy)
+    def _release(self, buffer: Any) -> None:
+        self.gpu.call("free", buffer.destroy)
 
-    def _clear(self, handle: WebGPUMemory) -> None:
+    def _clear(self, handle: Region) -> None:
         def clear() -> None:
             encoder = self.gpu.device.create_command_encoder()
             encoder.clear_buffer(handle.buffer)
@@ -142,16 +123,7 @@ class WebGPUAllocator(Allocator):
 
         self.gpu.call("clear memory", clear)
 
-    def _adopt(self, opaque: Any, nbytes: int) -> WebGPUMemory:
-        if isinstance(opaque, self.gpu.wgpu.GPUBuffer):
-            opaque = WebGPUMemory(opaque, opaque.size)
-        if not isinstance(opaque, WebGPUMemory):
-            return super()._adopt(opaque, nbytes)  # type: ignore[no-any-return]
-        if opaque.nbytes < nbytes:
-            raise DeviceError(f"{opaque.nbytes} bytes of memory are too few for a buffer of {nbytes} bytes")
-        return WebGPUMemory(opaque.buffer, nbytes, opaque.offset)
-
-    def _copyin(self, handle: WebGPUMemory, source: memoryview) -> None:
+    def _copyin(self, handle: Region, source: memoryview) -> None:
         nbytes = min(handle.nbytes, source.nbytes)
         if not nbytes:
             return
@@ -168,7 +140,7 @@ class WebGPUAllocator(Allocator):
                 data[begin : begin + nbytes] = source[:nbytes]
             self.gpu.call("write memory", write, handle.buffer, first, data)
 
-    def _copyout(self, target: memoryview, handle: WebGPUMemory) -> None:
+    def _copyout(self, target: memoryview, handle: Region) -> None:
         nbytes = min(handle.nbytes, target.nbytes)
         if not nbytes:
             return
@@ -176,9 +148,6 @@ class WebGPUAllocator(Allocator):
         found = self.gpu.call("read memory", self.gpu.queue.read_buffer, handle.buffer, first, end - first)
         begin = handle.offset - first
         target[:nbytes] = found[begin : begin + nbytes]
-
-    def _offset(self, handle: WebGPUMemory, nbytes: int, offset: int) -> WebGPUMemory:
-        return WebGPUMemory(handle.buffer, nbytes, handle.offset + offset)
 
 
 # *** programs
@@ -217,7 +186,7 @@ class WebGPUProgram:
         self.bound: dict[tuple[Any, ...], Any] = {}
 
     def __call__(
-        self, handles: tuple[WebGPUMemory, ...], vals: tuple[int, ...] = (), wait: bool = False
+        self, handles: tuple[Region, ...], vals: tuple[int, ...] = (), wait: bool = False
     ) -> float | None:
         gpu = self.gpu
         if wait:
@@ -238,7 +207,7 @@ class WebGPUProgram:
         gpu.wait()
         return time.perf_counter() - start
 
-    def _launch(self, handles: tuple[WebGPUMemory, ...], vals: tuple[int, ...]) -> None:
+    def _launch(self, handles: tuple[Region, ...], vals: tuple[int, ...]) -> None:
         gpu = self.gpu
         given = (*[(handle.buffer, handle.offset, handle.nbytes) for handle in handles], *vals)
         bound = self.bound.get(given)
@@ -254,7 +223,7 @@ class WebGPUProgram:
         step.end()
         gpu.queue.submit([encoder.finish()])
 
-    def _bound(self, handles: tuple[WebGPUMemory, ...], vals: tuple[int, ...]) -> Any:
+    def _bound(self, handles: tuple[Region, ...], vals: tuple[int, ...]) -> Any:
         """What a launch is given: its numbers, and each buffer from where a binding may begin."""
         gpu, skips, entries = self.gpu, [], []
         for number, handle in enumerate(handles):

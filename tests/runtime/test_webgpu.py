@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lazygrad import Context, Tensor, TinyJit, Variable, dtypes
+from lazygrad import Context, Tensor, TinyJit, Variable, dtypes, nn
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.device import Buffer, CompileError, Device, DeviceError, MissingDeviceError, OutOfMemoryError
 from lazygrad.dtype import ALL_DTYPES
@@ -341,6 +341,25 @@ def test_a_captured_function_runs_again():
         e = np.exp(y - y.max(1, keepdims=True))
         found = step(Tensor(array, device=NAME).realize()).numpy()
         assert np.allclose(found, e / e.sum(1, keepdims=True) + array.sum(), rtol=1e-4)
+
+
+def test_a_network_learns_what_it_learns_on_the_cpu():
+    array, labels = numbers(6, 5), np.array([0, 2, 1, 1, 0, 2], np.int32)
+
+    def losses(device: str) -> list[float]:
+        Tensor.manual_seed(0)
+        network = nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3)).to(device).train()
+        optimizer = nn.optim.Adam(nn.state.get_parameters(network), lr=0.1)
+        found = []
+        for _ in range(3):
+            loss = network(Tensor(array, device=device)).cross_entropy(Tensor(labels, device=device))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        return found
+
+    assert np.allclose(losses(NAME), losses("CPU"), rtol=1e-5)
 
 
 def test_an_index_out_of_range_is_reported():

@@ -108,7 +108,8 @@ class Writes:
     def _order_by_data(self) -> None:
         """Producers before consumers, and each write after the one whose version it continues.
 
-        Where that one needs the value itself, the value is stored first, and copied over when its turn comes.
+        Where that one needs the value itself, or the same kernel stores both, the value is stored first, and
+        copied over when its turn comes.
         """
         for node, uses in self.placed.uses.items():
             home = self.placed.home.get(node)
@@ -119,10 +120,10 @@ class Writes:
         for assign in list(self.version_place):
             number, output = self.version_place[assign]
             earlier = self.version_place.get(assign.src[0])
-            if earlier is None or earlier[0] == number:
+            if earlier is None:
                 continue
             group = self.group(number)
-            if group is not None and self._comes_before(number, earlier[0]):
+            if group is not None and self._comes_before(number, earlier[0]):  # or stores both
                 node, _ = self.targets[number][output]
                 readers = {consumer.id for consumer in self.placed.uses.get(assign, {})} - {number}
                 later = [g for other, (g, _) in self.version_place.items() if other.src[0] is assign]

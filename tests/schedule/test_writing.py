@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -162,6 +164,20 @@ def test_the_last_of_several_whole_writes_counts():
     a.assign(Tensor([1, 1]))
     a.assign(Tensor([2, 2]))
     assert a.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("others", [0, 4])
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_two_writes_of_one_memory_are_not_done_by_one_kernel(order, others):
+    """One number is stored beside another; and the second write comes after the first."""
+    a, b, x = memory([5]), memory([2]), memory([0])
+    x.assign(a)
+    b.add_(8)
+    z = a * 2 - b
+    x[:] = b
+    first, *rest = [(z, x, b)[place] for place in order]
+    first.realize(*rest, *(memory([n]) @ memory([[n]]) for n in range(others)))
+    assert (z.tolist(), x.tolist(), b.tolist()) == ([0], [10], [10])
 
 
 def test_partial_writes_before_a_realize():

@@ -74,7 +74,7 @@ SHARES = {
     "tests/nn/test_integer_weights.py::test_it_is_the_same_on_every_device": 3,
     "tests/renderer/test_exact.py::test_ops_of_one_and_two_values": 3,
     "tests/renderer/test_programs.py::test_masked_loads_and_stores": 3,
-    "tests/runtime/test_cl.py::test_every_dtype": 3,
+    "tests/runtime/test_drivers.py::test_every_dtype": 3,
     "tests/runtime/test_pool.py::test_results_are_the_same_for_every_number_of_threads": 2,
     "tests/schedule/test_order.py::test_a_checkpoint_does_not_raise_the_peak": 3,
     "tests/tensor/test_decompositions.py::test_spectra": 2,

@@ -109,7 +109,7 @@ KERNELS: dict[str, Row] = {
     "infinities": (lambda: (empty(8) > 0).where(float("inf"), float("nan")), [], []),
     "a-deep-sum": (lambda: functools.reduce(lambda x, n: x * x + n, range(40), empty(4)), [], []),
 }  # fmt: skip
-#: Types that a language has not at all (checked indices are reported in int64).
+#: Types that a language has not at all.
 MISSING = {"metal": {"doubles"}, "wgsl": {"doubles"}}
 CASES = [
     (language, name) for language in RENDERERS for name in KERNELS if name not in MISSING.get(language, ())

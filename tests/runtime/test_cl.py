@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import builtins
-import os
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lazygrad import Context, Tensor, TinyJit, Variable, dtypes
-from lazygrad.device import Buffer, CompileError, Device, DeviceError, OutOfMemoryError
-from lazygrad.dtype import ALL_DTYPES
+from lazygrad import Context, Tensor, TinyJit, dtypes
+from lazygrad.device import Buffer, CompileError, Device, DeviceError
 from lazygrad.renderer import ProgramSpec
 from lazygrad.report import roofline
 from lazygrad.runtime import cl as runtime
-from tests.helpers import in_threads, needs
+from tests.helpers import needs
 from tests.renderer.support import add_program
 
 pytestmark = needs("cl")
@@ -28,84 +26,7 @@ def numbers(*shape: int) -> np.ndarray:
 # *** memory
 
 
-def test_memory_begins_with_zeros_and_keeps_what_is_written():
-    buffer = Buffer("CL", 5, dtypes.int32).allocate()
-    assert buffer.numpy().tolist() == [0] * 5
-    assert buffer.copyin(np.arange(5, dtype=np.int32)).numpy().tolist() == [0, 1, 2, 3, 4]
-    del buffer
-    assert Buffer("CL", 5, dtypes.int32).allocate().numpy().tolist() == [0] * 5  # a block that is used again
-
-
-@pytest.mark.parametrize("start", [1, 2, 3, 16, 33])
-def test_a_view_may_begin_anywhere(start):
-    """Sub-buffers begin at multiples of 128 bytes or more; a view is an offset."""
-    base = Buffer("CL", 64, dtypes.uint8).allocate().copyin(np.arange(64, dtype=np.uint8))
-    view = base.view(8, dtypes.uint8, start)
-    assert view.numpy().tolist() == list(range(start, start + 8))
-    view.copyin(np.zeros(8, np.uint8))
-    assert base.numpy().tolist() == [*range(start), *[0] * 8, *range(start + 8, 64)]
-
-
-@pytest.mark.parametrize("start", [1, 3, 6])
-def test_a_kernel_reads_and_writes_views(start):
-    array = numbers(64)
-    x = Tensor(array, device="CL").realize()
-    assert np.array_equal((x[start : start + 16] + 1).numpy(), array[start : start + 16] + np.float32(1))
-    x[start : start + 16] = 5
-    array[start : start + 16] = 5
-    assert np.array_equal(x.numpy(), array)
-    x[start : start + 16] = x[start + 1 : start + 17]
-    array[start : start + 16] = array[start + 1 : start + 17]
-    assert np.array_equal(x.numpy(), array)
-
-
-def test_overlapping_views_in_one_kernel():
-    x = Tensor(numbers(32), device="CL").realize()
-    assert np.allclose((x[:-1] * x[1:]).numpy(), x.numpy()[:-1] * x.numpy()[1:])
-
-
-def test_memory_of_another_is_adopted():
-    buffer = Buffer("CL", 4, dtypes.int32).allocate().copyin(np.arange(4, dtype=np.int32))
-    again = Buffer("CL", 4, dtypes.int32, opaque=buffer._buf)
-    assert again.numpy().tolist() == [0, 1, 2, 3]
-    with pytest.raises(DeviceError, match="16 bytes of memory are too few for a buffer of 20 bytes"):
-        Buffer("CL", 5, dtypes.int32, opaque=buffer._buf)
-    with pytest.raises(DeviceError, match="CL cannot use foreign memory"):
-        Buffer("CL", 4, dtypes.int32, opaque=np.zeros(4, np.int32))
-
-
-def test_more_than_a_buffer_can_hold():
-    with pytest.raises(OutOfMemoryError, match="CL has no room for"):
-        Buffer("CL", 1 << 50, dtypes.uint8).allocate()
-
-
-def test_copies_between_devices():
-    array = numbers(10)
-    x = Tensor(array, device="CL")
-    assert np.array_equal(x.to("CPU").to("PYTHON").to("CL").numpy(), array)
-
-
 # *** kernels
-
-
-@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
-def test_every_dtype(dtype):
-    if dtype is dtypes.float64 and dtype not in Device["CL"].target.native_dtypes:
-        pytest.skip("this device has no double")
-    values = [0, 1, 1, 0] if dtype is dtypes.bool else [1, 2, 3, 10]
-    x = Tensor(values, dtype=dtype, device="CL")
-    expected = Tensor(values, dtype=dtype, device="PYTHON")
-    assert (x + x).tolist() == (expected + expected).tolist()
-    assert (x * x).sum().tolist() == (expected * expected).sum().tolist()
-    assert x.cast(dtypes.float32).tolist() == expected.cast(dtypes.float32).tolist()
-    assert (x < 2).tolist() == (expected < 2).tolist()
-
-
-def test_a_symbolic_size():
-    n = Variable("n", 1, 8)
-    x = Tensor(numbers(8), device="CL").realize()
-    for size in (3, 8):
-        assert np.isclose(x[: n.bind(size)].sum().item(), x.numpy()[:size].sum())
 
 
 def test_the_parameters_with_offsets():
@@ -136,18 +57,6 @@ def test_a_roofline_is_measured():
     assert found.ops > 1e6
     assert found.memory > 1e6
     roofline.forget()
-
-
-def test_threads_share_a_kernel():
-    """A kernel object holds its arguments: two threads must not mix theirs."""
-    arrays = [numbers(1000) + k for k in range(4)]
-    tensors = [Tensor(a, device="CL").realize() for a in arrays]
-
-    def work(k: int) -> None:
-        for _ in range(20):
-            assert np.array_equal((tensors[k] * 2 + 1).numpy(), arrays[k] * np.float32(2) + np.float32(1))
-
-    in_threads(4, work)
 
 
 def test_a_refused_kernel_shows_source_and_log():
@@ -183,12 +92,6 @@ def test_too_large_a_workgroup_says_so():
 # *** the device
 
 
-def test_it_is_never_the_default(monkeypatch):
-    assert "CL" in Device.known()
-    assert not Device.status()["CL"]
-    assert Device.DEFAULT != "CL"
-
-
 def test_what_is_missing_is_said(monkeypatch):
     cl: Any = runtime._pyopencl()
 
@@ -216,42 +119,28 @@ def test_what_is_missing_is_said(monkeypatch):
         runtime._pyopencl()
 
 
-@needs("fork")
-def test_a_forked_child_is_refused():
-    Tensor([1.0], device="CL").realize()
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            Tensor([1.0], device="CL").realize()
-            os.write(write, b"it ran")
-        except DeviceError as error:
-            os.write(write, str(error).encode())
-        finally:
-            os._exit(0)
-    os.waitpid(child, 0)
-    assert os.read(read, 1000).startswith(b"can only open device CL from parent")
-
-
 # *** capture
 
 
 def test_a_captured_function_runs_as_a_batch(capsys):
-    @TinyJit
-    def step(x: Tensor) -> Tensor:
-        y = (x @ x.T).realize()
-        return (y.softmax() + x.sum()).realize()
+    step = TinyJit(lambda x: ((x @ x.T).realize().softmax() + x.sum()).realize())
+    for k in range(2):
+        with Context(DEBUG=k):
+            step(Tensor(numbers(4, 4), device="CL").realize())
+    printed = capsys.readouterr().out
+    assert "JIT GRAPHing batch with" in printed
+    assert "kernels on device CL" in printed
 
-    for k in range(5):
-        array = numbers(4, 4) * (k + 1)
-        with Context(DEBUG=1 if k == 1 else 0):
-            found = step(Tensor(array, device="CL").realize()).numpy()
-        y = array @ array.T
-        e = np.exp(y - y.max(1, keepdims=True))
-        assert np.allclose(found, e / e.sum(1, keepdims=True) + array.sum(), rtol=1e-4)
-        printed = capsys.readouterr().out
-        assert k != 1 or "JIT GRAPHing batch with" in printed
-        assert k != 1 or "kernels on device CL" in printed
+
+def test_doubles():
+    """Where the device has them, as PoCL's has."""
+    x = Tensor([1, 2, 3, 10], dtype=dtypes.float64, device="CL")
+    if dtypes.float64 not in Device["CL"].target.native_dtypes:
+        with pytest.raises(NotImplementedError, match="float64 on a device that has none"):
+            (x + x).tolist()
+        return
+    assert (x * x).sum().tolist() == 114.0
+    assert (x < 2).tolist() == [True, False, False, False]
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

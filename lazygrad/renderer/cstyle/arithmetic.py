@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from ...dtype import DType, dtypes
 from ...ir.index import bounds
@@ -195,6 +196,14 @@ def some_lanes(ctx: Text, node: UOp) -> str:
 
 NARROW = (dtypes.int8, dtypes.int16, dtypes.uint8, dtypes.uint16)
 
+#: Rows for sums, differences and products that are written by their signs.
+BY_SIGNS: list[tuple[Any, ...]] = [
+    (UPat(Ops.ADD), difference, adds_opposite),
+    (UPat(Ops.ADD), less, adds_negative),
+    (UPat(Ops.ADD), sum_or_product("+")),
+    (UPat(Ops.SUB), "({0}-{1})"),
+    (UPat(Ops.MUL), sum_or_product("*")),
+]
 ROWS = (
     PatternMatcher(
         [
@@ -253,11 +262,7 @@ ROWS = (
     )
     + PatternMatcher(
         [
-            (UPat(Ops.ADD), difference, adds_opposite),
-            (UPat(Ops.ADD), less, adds_negative),
-            (UPat(Ops.ADD), sum_or_product("+")),
-            (UPat(Ops.SUB), "({0}-{1})"),
-            (UPat(Ops.MUL), sum_or_product("*")),
+            *BY_SIGNS,
             (UPat(Ops.NEG), "(-{0})"),
             (UPat((Ops.MAX, Ops.MIN)), called(lambda of, node: of.extremum(node.op, node.dtype))),
             (UPat(Ops.CMPLT), "({0}<{1})"),

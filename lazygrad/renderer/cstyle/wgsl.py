@@ -7,9 +7,9 @@ What differs from the languages that look like C:
   that no compiler knows, is added to its bits (`exact`, and `said` of comparisons). Zero, infinity and NaN
   are written by ZERO too.
 - Integers have 32 bits. Narrower ones are kept in 32, brought back into their range by each op that may leave
-  it; in memory they share words (`load_` and `store_` functions, in wgsl_kernel.py). int64 and
-  uint64 are pairs of words (wgsl_wide.py), or what an adapter has that goes beyond WebGPU (WGSL64). There is
-  no float64: lavapipe has it, and multiplies wrongly.
+  it; in memory they share words (`load_` and `store_` functions, in wgsl_kernel.py).
+- int64 and uint64 are pairs of words (wgsl_wide.py), or what an adapter has that goes beyond WebGPU (WGSL64).
+  There is no float64: lavapipe has it, and multiplies wrongly.
 - A view of memory begins where bindings may not, so each place is relative to a SKIP of the arguments.
 """
 
@@ -27,16 +27,7 @@ from ...ir.uop import UOp
 from ...target import Target
 from ..names import variable_name
 from . import control, memory, wgsl_wide
-from .arithmetic import (
-    NARROW,
-    adds_negative,
-    adds_opposite,
-    difference,
-    is_not,
-    less,
-    opposite,
-    sum_or_product,
-)
+from .arithmetic import BY_SIGNS, NARROW, is_not, opposite, sum_or_product
 from .dialect import Dialect
 from .memory import load, store
 from .parentheses import without_parentheses
@@ -309,8 +300,7 @@ def element_becomes(ctx: Text, index: UOp, value: UOp) -> str:
 def masked(ctx: Text, node: UOp) -> str:
     """A LOAD that is valid or not: WGSL reads somewhere in the memory if the place is outside of it."""
     index = node.src[0]
-    other = ctx.of(node.src[1]) if len(node.src) > 1 else literal(0, node.dtype)
-    found = f"select({other},{element(ctx, index, node.dtype)},{ctx.of(index.src[2])})"
+    found = f"select({memory.other_of(ctx, node)},{element(ctx, index, node.dtype)},{ctx.of(index.src[2])})"
     return memory.loaded(ctx, node, found)
 
 
@@ -344,11 +334,7 @@ _OWN = (
     + PatternMatcher([(UPat(Ops.NEG), "(0lu-{0})")], on=(dtypes.uint64,))
     + PatternMatcher(
         [
-            (UPat(Ops.ADD), difference, adds_opposite),
-            (UPat(Ops.ADD), less, adds_negative),
-            (UPat(Ops.ADD), sum_or_product("+")),
-            (UPat(Ops.SUB), "({0}-{1})"),
-            (UPat(Ops.MUL), sum_or_product("*")),
+            *BY_SIGNS,
             (UPat(Ops.NEG), narrow("(-{0})")),
             (UPat(Ops.IDIV), "({0}/{1})"),
             (UPat(Ops.MOD), "({0}%{1})"),
@@ -443,7 +429,7 @@ def _dialect(rows: PatternMatcher, wide: dict[DType, str]) -> Dialect:
 
 #: What every implementation understands.
 WGSL = _dialect(_PAIRS + _OWN, dict.fromkeys(WIDE, PAIR))
-#: For adapters with wgpu's feature `shader-int64`, which no browser's has: several times shorter.
+#: For adapters with wgpu's feature `shader-int64`, which no browser's has.
 WGSL64 = _dialect(_OWN, TYPES_OF_64)
 
 

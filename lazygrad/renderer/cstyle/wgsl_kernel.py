@@ -35,7 +35,7 @@ class Module(Text):
         stored = {u.src[0].src[0] for u in self.uops if u.op is Ops.STORE}
         loaded = {u.src[0].src[0] for u in self.uops if u.op is Ops.LOAD}
         members = ["ZERO: u32", *(f"SKIP{n}: u32" for n in range(len(self.buffers)))]
-        members += [f"{self.value[v].removeprefix('at.')}: {self.type(v.dtype)}" for v in self.variables]
+        members += [f"{variable_name(v.arg[0])}: {self.type(v.dtype)}" for v in self.variables]
         lines = [
             f"struct Arguments {{ {', '.join(members)} }}",
             "@group(0) @binding(0) var<uniform> at: Arguments;",

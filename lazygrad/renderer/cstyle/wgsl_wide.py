@@ -29,9 +29,9 @@ _FUNCTIONS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "neg64": ("(a: W) -> W", "return sub64(W(0u, 0u), a);", ("sub64",)),
     "mul64": (
         "(a: W, b: W) -> W",
-        "let p = a.x&65535u; let q = a.x>>16u; let r = b.x&65535u; let s = b.x>>16u; "
-        "let low = p*r; let one = q*r+(low>>16u); let two = p*s+(one&65535u); "
-        "return W((two<<16u)|(low&65535u), q*s+(one>>16u)+(two>>16u)+a.x*b.y+a.y*b.x);",
+        "let p = a.x&0xFFFFu; let q = a.x>>16u; let r = b.x&0xFFFFu; let s = b.x>>16u; "
+        "let low = p*r; let one = q*r+(low>>16u); let two = p*s+(one&0xFFFFu); "
+        "return W((two<<16u)|(low&0xFFFFu), q*s+(one>>16u)+(two>>16u)+a.x*b.y+a.y*b.x);",
         (),
     ),
     # shifts by 1 to 31, by 32 to 63, and by what is not known
@@ -110,38 +110,38 @@ _FUNCTIONS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "let top = shl64(a, zeros); let rest = (top.y&255u)|select(0u, 1u, top.x != 0u); "
         "let whole = top.y>>8u; "
         "let up = select(0u, 1u, rest > 128u || (rest == 128u && (whole&1u) == 1u)); "
-        "return bitcast<f32>((((190u-zeros)<<23u)+(whole-8388608u)+up)|at.ZERO);",
+        "return bitcast<f32>((((190u-zeros)<<23u)+(whole-0x800000u)+up)|at.ZERO);",
         ("shl64",),
     ),
     "f32_of_int64": (
         "(a: W) -> f32",
         "let negative = (a.y>>31u) == 1u; let found = bitcast<u32>(f32_of_uint64(sign64(a, negative))); "
-        "return bitcast<f32>(found|select(0u, 2147483648u, negative));",
+        "return bitcast<f32>(found|select(0u, 0x80000000u, negative));",
         ("f32_of_uint64", "sign64"),
     ),
     # a float's whole part, of magnitude below 2⁶⁴
     "whole64": (
         "(bits: u32) -> W",
         "let exponent = (bits>>23u)&255u; if (exponent < 127u) { return W(0u, 0u); } "
-        "let mantissa = (bits&8388607u)|8388608u; "
+        "let mantissa = (bits&0x7FFFFFu)|0x800000u; "
         "if (exponent < 150u) { return W(mantissa>>(150u-exponent), 0u); } "
         "return shl64(W(mantissa, 0u), exponent-150u);",
         ("shl64",),
     ),
     "uint64_of_f32": (
         "(x: f32) -> W",
-        "let bits = bitcast<u32>(x); let magnitude = bits&2147483647u; "
-        "if (magnitude > 2139095040u || bits > 2147483647u) { return W(0u, 0u); } "
-        "if (magnitude >= 1602224128u) { return W(4294967295u, 4294967295u); } "
+        "let bits = bitcast<u32>(x); let magnitude = bits&0x7FFFFFFFu; "
+        "if (magnitude > 0x7F800000u || bits > 0x7FFFFFFFu) { return W(0u, 0u); } "
+        "if (magnitude >= 0x5F800000u) { return W(0xFFFFFFFFu, 0xFFFFFFFFu); } "
         "return whole64(bits);",
         ("whole64",),
     ),
     "int64_of_f32": (
         "(x: f32) -> W",
-        "let bits = bitcast<u32>(x); let magnitude = bits&2147483647u; let negative = bits > 2147483647u; "
-        "if (magnitude > 2139095040u) { return W(0u, 0u); } "
-        "if (magnitude >= 1593835520u) { "
-        "return select(W(4294967295u, 2147483647u), W(0u, 2147483648u), negative); } "
+        "let bits = bitcast<u32>(x); let magnitude = bits&0x7FFFFFFFu; let negative = bits > 0x7FFFFFFFu; "
+        "if (magnitude > 0x7F800000u) { return W(0u, 0u); } "
+        "if (magnitude >= 0x5F000000u) { "
+        "return select(W(0xFFFFFFFFu, 0x7FFFFFFFu), W(0u, 0x80000000u), negative); } "
         "return sign64(whole64(magnitude), negative);",
         ("whole64", "sign64"),
     ),

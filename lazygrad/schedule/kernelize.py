@@ -118,9 +118,7 @@ class _Family:
 
 def _plan_and_bind(asked: Asked, attempt: Attempt | None) -> None:
     if CACHELEVEL < 1:
-        found = plan(asked, bool(FUSE.value), MEMORY_BUDGET.value)
-        _tell(asked, found)
-        _bind(found, asked)
+        _bind(_told(asked, _new_plan(asked)), asked)
         return
     key, numbers = structure_key(asked)
     # what a plan for many sizes needs is not known: with a budget, each size has a plan of its own
@@ -155,22 +153,27 @@ def _planned(asked: Asked, key: Any, numbers: tuple[Any, ...]) -> Template:
     stored = stored_plan(asked, key, numbers)
     found = None if stored is None else stored.load()
     if found is None:
-        found = plan(asked, bool(FUSE.value), MEMORY_BUDGET.value)
+        found = _new_plan(asked)
         if stored is not None:
             stored.store(found)
-    _tell(asked, found)
-    return found
+    return _told(asked, found)
 
 
-def _tell(asked: Asked, template: Template) -> None:
-    """Say what spared memory in a plan, and what that costs."""
+def _new_plan(asked: Asked, budget: int | None = None) -> Template:
+    """A plan, in MEMORY_BUDGET if no other budget is given."""
+    return plan(asked, bool(FUSE.value), MEMORY_BUDGET.value if budget is None else budget)
+
+
+def _told(asked: Asked, template: Template) -> Template:
+    """The plan; what spared memory in it is said, and what that costs."""
     if template.spared is not None:
         tell_spared(template.spared)
     if DEBUG >= 1 and not pass_observers:
         plain = without_checkpoints(asked)
         if plain is not None:
-            fuse = bool(FUSE.value)
-            tell_checkpoints(plan(plain, fuse), plan(asked, fuse) if MEMORY_BUDGET.value else template)
+            alone = _new_plan(asked, 0) if MEMORY_BUDGET.value else template
+            tell_checkpoints(_new_plan(plain, 0), alone)
+    return template
 
 
 def _bound_for_many_sizes(asked: Asked, graph: Apart, attempt: Attempt) -> bool:
@@ -190,7 +193,7 @@ def _bound_for_many_sizes(asked: Asked, graph: Apart, attempt: Attempt) -> bool:
     copies = list(copies_first(lifted))
     if copies:
         copied = Asked.of(copies)
-        _bind(plan(copied, bool(FUSE.value)), copied)
+        _bind(_new_plan(copied, 0), copied)
     _bind(template, lifted)
     return True
 

@@ -41,14 +41,6 @@ def test_the_parameters_with_offsets():
     assert runtime.with_offsets("__kernel void f() {\n}") == "__kernel void f() {\n}"
 
 
-def test_a_row_has_a_time(capsys):
-    with Context(DEBUG=2):
-        (Tensor(numbers(4, 4), device="CL") @ Tensor(numbers(4, 4), device="CL")).realize()
-    rows = [row for row in capsys.readouterr().out.splitlines() if " CL " in row and " r_" in row]
-    assert len(rows) == 1
-    assert " tm " in rows[0]
-
-
 def test_a_roofline_is_measured():
     roofline.forget()
     with Context(CACHELEVEL=0):

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from lazygrad import Tensor, TinyJit, Variable, dtypes
+from lazygrad import Context, Tensor, TinyJit, Variable, dtypes
 from lazygrad.device import Buffer, Device, DeviceError, OutOfMemoryError
 from lazygrad.dtype import ALL_DTYPES
 from tests.helpers import in_threads, needs
@@ -147,3 +147,11 @@ def test_a_captured_function_runs_again(name):
         e = np.exp(y - y.max(1, keepdims=True))
         found = step(Tensor(array, device=name).realize()).numpy()
         assert np.allclose(found, e / e.sum(1, keepdims=True) + array.sum(), rtol=1e-4)
+
+
+def test_a_row_has_a_time(name, capsys):
+    with Context(DEBUG=2):
+        (Tensor(numbers(4, 4), device=name) @ Tensor(numbers(4, 4), device=name)).realize()
+    rows = [row for row in capsys.readouterr().out.splitlines() if f" {name} " in row and " r_" in row]
+    assert len(rows) == 1
+    assert " tm " in rows[0]

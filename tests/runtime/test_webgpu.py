@@ -212,14 +212,6 @@ def test_more_tensors_than_a_kernel_binds():
     assert np.allclose(total.numpy(), sum(arrays), rtol=1e-5)
 
 
-def test_a_row_has_a_time(capsys):
-    with Context(DEBUG=2):
-        (Tensor(numbers(4, 4), device=NAME) @ Tensor(numbers(4, 4), device=NAME)).realize()
-    rows = [row for row in capsys.readouterr().out.splitlines() if f" {NAME} " in row and " r_" in row]
-    assert len(rows) == 1
-    assert " tm " in rows[0]
-
-
 def test_a_refused_kernel_shows_source_and_log():
     spec = ProgramSpec("f", "@compute @workgroup_size(1) fn f() {\n  nonsense;\n}", NAME)
     with pytest.raises(CompileError, match=r"(?s)refuses this kernel.*wgsl:2.*nonsense") as caught:

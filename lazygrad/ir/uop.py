@@ -52,8 +52,8 @@ def _drop_dead() -> None:
     with table_lock:
         while _dead:
             ref = _dead.popleft()
-            key = ref.key  # type: ignore[attr-defined]
-            if _table.get(key) is ref:  # else its successor's
+            key = getattr(ref, "key", None)  # it has none if Ctrl-C came before it was given one
+            if key is not None and _table.get(key) is ref:  # else its successor's
                 del _table[key]
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops, UOp, Variable
-from lazygrad.ir.uop import live_nodes, toposort
+from lazygrad.ir.uop import live_nodes, new_node, toposort
 from tests.helpers import PATIENCE, in_threads
 
 
@@ -241,6 +241,37 @@ def test_nothing_is_said_where_nodes_and_tensors_die(script):
     command = [sys.executable, "-c", textwrap.dedent(script)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("make", [UOp, new_node], ids=["UOp", "new_node"])
+def test_ctrl_c_between_any_two_lines_of_making_a_node(make):
+    """What it leaves half-made is no node, and disturbs none."""
+    code = make.__new__.__code__ if make is UOp else make.__code__
+    before = sys.gettrace()
+    lines = sorted({line for _, _, line in code.co_lines() if line is not None})
+    interrupted = set()
+
+    def made_until(stop, number):
+        def watch(frame, event, _):
+            if frame.f_code is not code:
+                return None
+            if event == "line" and frame.f_lineno == stop:
+                interrupted.add(stop)
+                raise KeyboardInterrupt
+            return watch
+
+        sys.settrace(watch)
+        try:
+            make(Ops.UNIQUE, dtypes.int, (), 10**9 + number)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+
+    for number, stop in enumerate(lines):
+        made_until(stop, 5000 + number)
+        assert live_nodes() > 0  # the dead leave the table
+    assert len(interrupted) > 8
 
 
 def test_facts_do_not_keep_users_alive():

@@ -22,6 +22,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -94,6 +95,10 @@ MANY_SLOW += (
 )
 MANY_SLOW += ("tests/tensor/test_second_order.py",)
 
+#: Tests that take more than a second on a Zen 3 with nothing else to do, a line `file::function` each, as
+#: `pytest --durations=0` tells: half of the time that all take, and one in ten of them. They are slow ones.
+SLOW_TESTS = frozenset(Path(__file__).with_name("slow_tests.txt").read_text(encoding="utf-8").split())
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the files in tests/golden/")
@@ -151,6 +156,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("default_device", devices, indirect=True)
 
 
+def is_listed(item: pytest.Item) -> bool:
+    """Whether a test is among SLOW_TESTS."""
+    return item.nodeid.split("[")[0] in SLOW_TESTS
+
+
 @pytest.hookimpl(tryfirst=True)  # before the marks are asked for
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     seed = zlib.crc32(os.environ.get("FUZZ_SEED", "0").encode())
@@ -168,6 +178,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.slow)
             if not exhaustive and ((number >> 8) ^ seed) % SHARE_OF_REST:
                 left_out.append(item)
+        elif is_listed(item):
+            item.add_marker(pytest.mark.slow)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         others = set(left_out)
@@ -194,7 +206,7 @@ def garbage_is_collected_between_tests(request: pytest.FixtureRequest) -> Iterat
     What a test left is young, so that finding it takes no time; what is older is looked through now and then.
     (tests/engine/test_garbage.py has it collected everywhere.)
     """
-    if request.node.get_closest_marker("slow") is None:
+    if request.node.get_closest_marker("slow") is None or is_listed(request.node):
         gc.disable()
     number = next(tests_begun)
     gc.collect(2 if number % 200 == 0 else 1 if number % 10 == 0 else 0)

@@ -126,10 +126,18 @@ def needed_by(path: Path) -> list[str]:
     return re.split(r", *", found[1]) if found else []
 
 
+#: The pages that are run in each run; the others, which take minutes together, with `-m slow`.
+READ_FIRST = ("README.md", "quickstart.md", "adding.md")
+
+
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(path, id=path.relative_to(ROOT).as_posix(), marks=needs(*needed_by(path)))
+        pytest.param(
+            path,
+            id=path.relative_to(ROOT).as_posix(),
+            marks=[needs(*needed_by(path)), *([] if path.name in READ_FIRST else [pytest.mark.slow])],
+        )
         for path in PAGES
         if has_python(path)
     ],

@@ -12,6 +12,7 @@ import zlib
 import pytest
 
 from tests import helpers
+from tests.conftest import SLOW_TESTS
 from tests.helpers import GOLDEN, ROOT, Driver, Golden, golden_stem, needs, require
 
 # ---- drivers ----
@@ -164,3 +165,17 @@ def test_tests_that_count_memory_are_undisturbed():
                 if COUNTED.search(ast.unparse(node)) and "undisturbed" not in decorators:
                     missing.append(f"{path.name}: {node.name}")
     assert missing == []
+
+
+# ---- which tests are slow ----
+
+
+def test_the_list_of_slow_tests_names_tests_that_exist():
+    for line in sorted(SLOW_TESTS):
+        file, _, name = line.partition("::")
+        found = {
+            node.name
+            for node in ast.parse((ROOT / file).read_text(encoding="utf-8")).body
+            if hasattr(node, "name")
+        }
+        assert name in found, f"tests/slow_tests.txt names {line}, which is not there"

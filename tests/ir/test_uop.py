@@ -243,6 +243,7 @@ def test_nothing_is_said_where_nodes_and_tensors_die(script):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.usefixtures("undisturbed")
 @pytest.mark.parametrize("make", [UOp, new_node], ids=["UOp", "new_node"])
 def test_ctrl_c_between_any_two_lines_of_making_a_node(make):
     """What it leaves half-made is no node, and disturbs none."""

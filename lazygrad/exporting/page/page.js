@@ -116,6 +116,7 @@ function onprogress({ loaded, total }) {
 async function start() {
   say("Starting.");
   const model = await load(undefined, { onprogress });
+  globalThis.model = model;  // for the browser's console: await model.run({ ... })
   find("progress").hidden = true;
   find("form").hidden = false;
   find("run").disabled = false;

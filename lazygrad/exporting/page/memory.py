@@ -16,8 +16,8 @@ from ...engine.actions import Action
 from ...engine.replay import Replay
 from ...ir.uop import UOp
 
-#: Where bindings may begin, and the most bytes of one: the defaults of WebGPU's limits.
-ALIGNED, MOST_BOUND = 256, 128 << 20
+#: Where bindings may begin, the most bytes of one, and of a buffer: the defaults of WebGPU's limits.
+ALIGNED, MOST_BOUND, MOST_BYTES = 256, 128 << 20, 256 << 20
 
 
 class Part(NamedTuple):

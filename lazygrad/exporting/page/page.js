@@ -1,7 +1,7 @@
 // The page around a model: says what it takes, shows how much of it is loaded, runs it, and shows its results.
 // Texts from the model become text nodes only.
 import { description, load } from "./model.js";
-import { decode, encode } from "./runtime.js";
+import { decode, encode, sizeOf } from "./runtime.js";
 
 // So many numbers of a result are shown.
 const MOST_SHOWN = 1000;
@@ -50,14 +50,6 @@ for (const row of description.variables) {
   field(row, `a whole number from ${row.low} to ${row.high}`, control);
 }
 
-function sizeOf(form, values) {
-  if (typeof form === "number") return form;
-  if (form.length === 1) return values[form[0]];
-  const [a, b] = [sizeOf(form[1], values), sizeOf(form[2], values)];
-  return { "+": a + b, "*": a * b, "/": Math.floor(a / b), "%": a - b * Math.floor(a / b),
-    max: Math.max(a, b), min: Math.min(a, b) }[form[0]];
-}
-
 const NUMBER = /^[-+]?(\d+\.?\d*(e[-+]?\d+)?|\.\d+(e[-+]?\d+)?|inf|infinity|nan)$/i;
 
 function numberOf(word, { dtype, label }) {
@@ -70,10 +62,10 @@ function numberOf(word, { dtype, label }) {
 }
 
 function given() {
-  const values = {};
-  for (const { name } of description.variables) values[name] = Number(find(`input-${name}`).value);
+  const variables = description.variables.map(({ name }) => [name, Number(find(`input-${name}`).value)]);
+  const values = Object.fromEntries(variables);
   for (const row of description.inputs) {
-    const count = row.shape.reduce((all, size) => all * sizeOf(size, values), 1);
+    const count = row.shape.reduce((all, size) => all * sizeOf(size, new Map(variables)), 1);
     const words = find(`input-${row.name}`).value.split(/[\s,;[\]()]+/).filter(Boolean);
     let numbers = (words.length ? words : ["0"]).map((word) => numberOf(word, row));
     if (numbers.length === 1) numbers = new Array(count).fill(numbers[0]);

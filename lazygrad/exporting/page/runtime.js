@@ -148,7 +148,7 @@ const SIGNS = {
 };
 
 // A size: a number, [the name of a Variable], or [sign, one, other].
-function sizeOf(form, values) {
+export function sizeOf(form, values) {
   if (typeof form === "number") return form;
   if (form.length === 1) return Number(values.get(form[0]));
   return SIGNS[form[0]](sizeOf(form[1], values), sizeOf(form[2], values));

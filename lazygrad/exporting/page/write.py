@@ -31,7 +31,7 @@ from ...tensor.storage import Storage
 from ..capturing import captured_with
 from ..signature import OwnResults, identifier, leaves, name_arguments, weight_names
 from .kernels import Kernels, refused
-from .memory import PageBuffer, PageMemory
+from .memory import MOST_BYTES, PageBuffer, PageMemory
 from .sizes import size_form
 
 #: The files of a page that are the same for all.
@@ -85,7 +85,16 @@ class _Page:
         self.kernels = Kernels(self.memory, replay.integers, len(replay.sources))
         for action in actions:
             self.kernels.add(action)
+        self._require_room()
         self.weights = self._weights(fn)
+
+    def _require_room(self) -> None:
+        sizes = [buffer.nbytes for buffer in self.memory.buffers]
+        read = sum(sizes[row["buffer"]] for row in self.outputs)
+        largest = max([*sizes, self.kernels.copied, read])
+        if largest > MOST_BYTES:
+            what = "the results together take" if largest == read else "a buffer would take"
+            raise refused(f"{what} {largest:,} bytes, and WebGPU gives {MOST_BYTES:,} at once")
 
     # *** arguments and results
 

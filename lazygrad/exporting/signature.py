@@ -9,6 +9,7 @@ from typing import Any
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
 from ..jit.captured import Captured
+from ..jit.errors import describe_fn
 from ..jit.nest import Nest
 from ..jit.specs import Spec
 from ..jit.tinyjit import argument_names
@@ -50,27 +51,30 @@ def identifier(name: str, taken: set[str], keywords: Collection[str] = ()) -> st
 
 
 class OwnResults:
-    """A function that gives every tensor of a function's result in memory of its own, in a list.
+    """A function that gives every tensor of a function's result once, in memory of its own, in a list.
 
-    names  what the tensors are called, once it has been called: result, or result[0], result['key']
+    places  where they stood, once it has been called: (result, result[0] or result['key'], which of the list)
     """
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         self.fn = fn
-        self.names: list[str] = []
+        self.__qualname__ = describe_fn(fn)  # what errors call it
+        self.places: list[tuple[str, int]] = []
 
     def __call__(self, *args: Any, **kwargs: Any) -> list[Tensor]:
         value = self.fn(*args, **kwargs)
         tensors = Nest(value, lambda tensor: False).tensors
-        known = _paths(value, "result")
-        self.names = [known.get(id(tensor), f"result {n}") for n, tensor in enumerate(tensors)]
+        number = {id(tensor): n for n, tensor in enumerate(tensors)}
+        self.places = [(name, number[id(tensor)]) for name, tensor in _places(value, "result")]
+        named = {n for _, n in self.places}
+        self.places += [(f"result {n}", n) for n in range(len(tensors)) if n not in named]
         return [tensor.clone() for tensor in tensors]
 
 
-def _paths(value: Any, name: str) -> dict[int, str]:
-    """Tensors in containers → where they are, the first place of each."""
+def _places(value: Any, name: str) -> list[tuple[str, Tensor]]:
+    """The tensors in containers, and where each is."""
     if isinstance(value, Tensor):
-        return {id(value): name}
+        return [(name, value)]
     parts: list[tuple[str, Any]] = []
     if isinstance(value, Mapping):
         parts = [(f"{name}[{key!r}]", part) for key, part in value.items()]
@@ -78,10 +82,7 @@ def _paths(value: Any, name: str) -> dict[int, str]:
         fields = getattr(value, "_fields", None)
         names = [f"{name}.{f}" for f in fields] if fields else [f"{name}[{n}]" for n in range(len(value))]
         parts = list(zip(names, value, strict=True))
-    found: dict[int, str] = {}
-    for path, part in parts:
-        found = {**_paths(part, path), **found}
-    return found
+    return [place for path, part in parts for place in _places(part, path)]
 
 
 # *** weights

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
+
 from tests.helpers import require
 
 WEBGPU = ("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")
@@ -142,3 +144,37 @@ RUN = """async ([calls, seed]) => {
   }
   return found;
 }"""
+
+
+class Exported:
+    """A function as a page that is shown: `run(x=..., n=3)` gives its results as arrays, by name."""
+
+    def __init__(self, browser: Any, address: str) -> None:
+        self.shown = Shown(browser, address).ready()
+
+    def runs(self, *calls: dict[str, Any], seed: int | None = None) -> list[Any]:
+        given = [{name: _plain(value) for name, value in call.items()} for call in calls]
+        found = self.shown.page.evaluate(RUN, [given, seed])
+        return [
+            row if isinstance(row, str) else {name: _array(*each) for name, each in row.items()}
+            for row in found
+        ]
+
+    def run(self, **call: Any) -> Any:
+        (found,) = self.runs(call)
+        return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, int):
+        return value
+    flat = np.asarray(value).ravel()
+    if flat.dtype.kind in "iu" and flat.itemsize == 8:
+        return [str(number) for number in flat]
+    return [float(number) if flat.dtype.kind == "f" else int(number) for number in flat]
+
+
+def _array(dtype: str, shape: list[int], text: str) -> np.ndarray:
+    """What came from the browser; of bfloat16 the bits."""
+    kind = {"bfloat16": "uint16", "fp8e4m3": "uint8", "fp8e5m2": "uint8"}.get(dtype, dtype)
+    return np.frombuffer(bytes.fromhex(text), kind).reshape(shape)

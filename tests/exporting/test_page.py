@@ -10,6 +10,7 @@ import pytest
 
 import lazygrad
 from lazygrad import Context, Tensor, TinyJit, Variable, nn
+from lazygrad.jit.errors import JitError
 from lazygrad.nn.state import safe_load
 from tests.helpers import needs
 
@@ -77,6 +78,16 @@ def test_arguments_and_results(tmp_path):
         ("result_two_0", "result['two'][0]", "int8", [["n"]]),
         ("result_two_1", "result['two'][1]", "bool", []),
     ]
+
+
+def test_one_value_in_two_places(tmp_path):
+    def f(x):
+        y = x + 1
+        return y, (y, x + 1)
+
+    found = exported(tmp_path, f, Tensor([1.0]))
+    assert [row["name"] for row in found["outputs"]] == ["result_0", "result_1_0", "result_1_1"]
+    assert len({row["buffer"] for row in found["outputs"]}) == 1
 
 
 def test_kernels_keep_to_the_limits_of_every_browser(tmp_path):
@@ -201,3 +212,8 @@ def test_a_kernel_that_is_given_as_text(tmp_path):
 
     x = Tensor([1.0], device="CLANG")
     assert "the kernel twice is given as text" in refused(tmp_path, twice, x)
+
+
+def test_a_function_that_computes_nothing(tmp_path):
+    with pytest.raises(JitError, match=r"didn't JIT anything! .*<lambda> ran no kernel"):
+        lazygrad.export(lambda x: None, (Tensor([1.0]),), f"{tmp_path}/page/")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,75 +15,10 @@ from lazygrad.nn import demo
 from lazygrad.nn.datasets import digits
 from lazygrad.nn.optim import AdamW
 from lazygrad.nn.state import get_parameters
-from tests.exporting.browser import RUN, WEBGPU, WITHOUT_WEBGPU, Shown, chromium, playwright, served
+from tests.exporting.browser import WITHOUT_WEBGPU, Shown, chromium, served
 from tests.helpers import needs, require
 
 pytestmark = needs("chromium", "playwright")
-
-
-@pytest.fixture(scope="session")
-def started() -> Iterator[Any]:
-    with playwright() as found:
-        yield found
-
-
-@pytest.fixture(scope="session")
-def browser(started) -> Iterator[Any]:
-    with chromium(started, *WEBGPU) as opened:
-        yield opened
-
-
-class Exported:
-    """A function as a page that is shown: `run(x=..., n=3)` gives its results as arrays, by name."""
-
-    def __init__(self, browser: Any, address: str) -> None:
-        self.shown = Shown(browser, address).ready()
-
-    def runs(self, *calls: dict[str, Any], seed: int | None = None) -> list[Any]:
-        given = [{name: _plain(value) for name, value in call.items()} for call in calls]
-        found = self.shown.page.evaluate(RUN, [given, seed])
-        return [
-            row if isinstance(row, str) else {name: _array(*each) for name, each in row.items()}
-            for row in found
-        ]
-
-    def run(self, **call: Any) -> Any:
-        (found,) = self.runs(call)
-        return found
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, int):
-        return value
-    flat = np.asarray(value).ravel()
-    if flat.dtype.kind in "iu" and flat.itemsize == 8:
-        return [str(number) for number in flat]
-    return [float(number) if flat.dtype.kind == "f" else int(number) for number in flat]
-
-
-def _array(dtype: str, shape: list[int], text: str) -> np.ndarray:
-    """What came from the browser; of bfloat16 the bits."""
-    kind = {"bfloat16": "uint16", "fp8e4m3": "uint8", "fp8e5m2": "uint8"}.get(dtype, dtype)
-    return np.frombuffer(bytes.fromhex(text), kind).reshape(shape)
-
-
-@pytest.fixture
-def exported(browser, tmp_path):
-    """Exports a function and shows its page, in which nothing may be wrong."""
-    shown: list[Shown] = []
-
-    with served(tmp_path) as address:
-
-        def export(fn, *args):
-            lazygrad.export(fn, args, f"{tmp_path}/page{len(shown)}/")
-            made = Exported(browser, f"{address}page{len(shown)}/index.html")
-            shown.append(made.shown)
-            return made
-
-        yield export
-        for page in shown:
-            assert page.errors == []
-            page.page.close()
 
 
 def test_a_network(exported):

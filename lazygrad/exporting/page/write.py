@@ -66,7 +66,7 @@ def save_page(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, 
     with Context(PLAN_FOR="webgpu"):
         captured, _ = captured_with(wrapped, args, kwargs)
     name_arguments(captured, inner, args)
-    page = _Page(captured, wrapped.names, inner)
+    page = _Page(captured, wrapped.places, inner)
     os.makedirs(folder, exist_ok=True)
     page.write(Path(folder))
 
@@ -74,13 +74,13 @@ def save_page(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, 
 class _Page:
     """What a page is made of."""
 
-    def __init__(self, captured: Captured, result_names: Sequence[str], fn: Any) -> None:
+    def __init__(self, captured: Captured, results: Sequence[tuple[str, int]], fn: Any) -> None:
         self.captured, self.name = captured, getattr(fn, "__name__", type(fn).__name__)
         replay = captured.replay
         actions = [action for batch in replay.batches for action in batch.actions]
         self._taken: set[str] = set()
         self.inputs, self.variables = self._arguments()
-        self.outputs = self._results(result_names)
+        self.outputs = self._results(results)
         self.memory = PageMemory(replay, actions, self._changing())
         self.kernels = Kernels(self.memory, replay.integers, len(replay.sources))
         for action in actions:
@@ -133,17 +133,18 @@ class _Page:
             *[("result", like.nbytes) for like in outputs],
         ]
 
-    def _results(self, names: Sequence[str]) -> list[dict[str, Any]]:
+    def _results(self, results: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
         found = []
-        for number, made in enumerate(self.captured.made):
+        for label, number in results:
+            made = self.captured.made[number]
             if not isinstance(made, OutputPart):
-                raise refused(f"the function computes no value for result {number + 1}")
+                raise refused(f"the function computes no value for {label}")
             output = self.captured.outputs[made.output]
             (like,) = output.likes
             found.append({
-                "name": identifier(names[number], self._taken),
-                "label": names[number],
-                "dtype": _type_name(like.dtype, names[number]),
+                "name": identifier(label, self._taken),
+                "label": label,
+                "dtype": _type_name(like.dtype, label),
                 "shape": [size_form(size) for size in self._shape(made)],
                 "buffer": len(self.captured.slots) + made.output,
             })  # fmt: skip

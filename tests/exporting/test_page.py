@@ -189,13 +189,37 @@ def test_float64(tmp_path):
     assert "result is float64, which WebGPU lacks" in text
     text = refused(tmp_path, lambda x: (x.cast("float64") / 3).cast("float32"), Tensor([1.0]))
     assert "float64 on a device that has none (WEBGPU); cast to float32" in text
-    assert "(in clone, __truediv__, cast)" in text
+    assert "(in __truediv__, cast)" in text
 
 
 def test_more_than_a_binding_holds(tmp_path):
     x = Tensor.zeros((128 << 20) + 4, dtype="uint8").contiguous().realize()
     text = refused(tmp_path, lambda x: x.max(), x)
     assert "works on 134,217,732 bytes at once, and WebGPU binds 134,217,728" in text
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "said"),
+    [
+        ("kernels.MOST_BUFFERS", 2, "E_3_100 takes 3 buffers, and WebGPU binds 2 (in __add__"),
+        (
+            "kernels.MOST_BOUND",
+            1000,
+            "E_3_100 works on 1,200 bytes at once, and WebGPU binds 1,000 (in __add__",
+        ),
+        ("kernels.MOST_GROUPS", 1, "E_3_100 has 3 workgroups, and WebGPU launches 1 (in __add__"),
+        ("write.MOST_BYTES", 1300, "a buffer would take 2,400 bytes, and WebGPU gives 1,300 at once"),
+        ("write.MOST_BYTES", 2000, "the results together take 2,400 bytes, and WebGPU gives 2,000 at once"),
+    ],
+)
+def test_limits(tmp_path, monkeypatch, limit, value, said):
+    monkeypatch.setattr(f"lazygrad.exporting.page.{limit}", value)
+    x, y, long = (Tensor.ones(size).contiguous().realize() for size in (300, 300, 600))
+    functions = {"a buffer": lambda x, y: x + y + long[:300], "the results": lambda x, y: (x + y, x * y)}
+    found = next(
+        (function for start, function in functions.items() if said.startswith(start)), Tensor.__add__
+    )
+    assert said in refused(tmp_path, lambda x, y: found(x, y), x, y)
 
 
 def test_several_devices(tmp_path):

@@ -202,6 +202,6 @@ def _groups(spec: ProgramSpec, action: Action) -> tuple[int, ...]:
 
 
 def _calls(action: Action) -> str:
-    """Which of the user's calls a kernel comes from."""
-    names = list(dict.fromkeys(str(call) for call in action.item.metadata))
+    """Which of the user's calls a kernel comes from: not the clone() of each result."""
+    names = [name for name in dict.fromkeys(map(str, action.item.metadata)) if name != "clone"]
     return f" (in {', '.join(names[:4])})" if names else ""

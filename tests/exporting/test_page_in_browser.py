@@ -71,6 +71,17 @@ def test_variables_and_sizes_that_follow_from_them(exported):
     assert page.run(n=0, x=[1.0]) == "n must be a whole number from 1 to 100000, not 0"
 
 
+def test_an_argument_of_a_size_that_varies(exported):
+    rows, n = Tensor.arange(24).reshape(8, 3).float().realize(), Variable("n", 1, 8)
+    page = exported(lambda x: (x * 2, x.sum(0)), rows[: n.bind(3)])
+    for size in (1, 5, 8):
+        x = np.arange(3 * size, dtype=np.float32).reshape(size, 3) - 4
+        found = page.run(x=x, n=size)
+        assert found["result_0"].tolist() == (x * 2).tolist()
+        assert found["result_1"].tolist() == x.sum(0).tolist()
+    assert page.run(x=np.zeros((4, 3)), n=3) == "x must have 9 elements (shape 3 × 3), not 12"
+
+
 def test_state_is_kept_and_can_begin_anew(exported):
     total, count = Tensor([10.0, 20.0]).realize(), Tensor.zeros(2, dtype="int64").contiguous().realize()
 

@@ -15,7 +15,9 @@ from ...config import Context
 from ...dtype import DType, dtypes
 from ...engine.index_errors import checks_of
 from ...ir.index import sint
+from ...ir.ops import Ops
 from ...ir.reports import WORDS
+from ...ir.uop import UOp, toposort
 from ...jit.captured import Captured
 from ...jit.results import OutputPart
 from ...jit.specs import BoundSpec
@@ -90,7 +92,7 @@ class _Page:
 
     def _require_room(self) -> None:
         sizes = [buffer.nbytes for buffer in self.memory.buffers]
-        read = sum(sizes[row["buffer"]] for row in self.outputs)
+        read = sum(sizes[number] for number in {row["buffer"] for row in self.outputs})
         largest = max([*sizes, self.kernels.copied, read])
         if largest > MOST_BYTES:
             what = "the results together take" if largest == read else "a buffer would take"
@@ -113,9 +115,10 @@ class _Page:
                     "buffer": slots.get(spec.number),
                     "written": spec.written,
                 })  # fmt: skip
+                for variable in _variables_in(spec.shape):
+                    variables.setdefault(variable.arg[0], _variable_form(variable))
             elif isinstance(spec, BoundSpec):
-                name, low, high = spec.variable.arg
-                variables[name] = {"name": name, "label": label, "low": low, "high": high}
+                variables[spec.variable.arg[0]] = _variable_form(spec.variable)
         clash = sorted({row["name"] for row in inputs} & variables.keys())
         if clash:
             raise ValueError(
@@ -265,6 +268,16 @@ class _Page:
             _write(folder / name, (here / name).read_text(encoding="utf-8"))
         page = (here / "index.html").read_text(encoding="utf-8")
         _write(folder / "index.html", page.replace("TITLE", html.escape(self.name)))
+
+
+def _variables_in(shape: Sequence[sint]) -> list[UOp]:
+    sizes = tuple([size for size in shape if isinstance(size, UOp)])
+    return [node for node in toposort(sizes) if node.op is Ops.DEFINE_VAR]
+
+
+def _variable_form(variable: UOp) -> dict[str, Any]:
+    name, low, high = variable.arg
+    return {"name": name, "label": name, "low": low, "high": high}
 
 
 def _count(shape: Sequence[Any]) -> int:

@@ -32,7 +32,7 @@ from ..shape import shape_text
 from .capturing import captured_with
 from .container import ALIGNMENT, Sections
 from .launches import Memory
-from .signature import OwnResults, identifier, leaves, name_arguments
+from .signature import OwnResults, identifier, leaves, name_arguments, variables_in
 
 #: Weights of more bytes lie in a file of their own, which the assembler includes: compilers are slow to read
 #: numbers.
@@ -125,6 +125,10 @@ class _Source:
 
     def _name_arguments(self) -> None:
         self.parameters: list[str] = []
+        #: Variable → its parameter
+        self.names: dict[str, str] = {}
+        #: results that are as another one: (copy, the other, bytes)
+        self.copies: list[tuple[str, str, int]] = []
         self.comments: list[str] = []
         #: the parameter of each slot, then of each output
         self.pointers: list[str] = []
@@ -134,12 +138,13 @@ class _Source:
             if isinstance(spec, TensorSpec) and spec.first is None:
                 name = tensors[spec.number] = identifier(spec.name, taken, _KEYWORDS)
                 self._parameter(name, spec.dtype, shape_text(spec.shape), const=not spec.written)
+                for variable in variables_in(spec.shape):
+                    self._variable(variable, taken)
             elif isinstance(spec, BoundSpec):
-                variable, low, high = spec.variable.arg
-                self.parameters.append(f"int64_t {identifier(variable, taken, _KEYWORDS)}")
-                self.comments.append(f"{variable}: {low} to {high}")
+                self._variable(spec.variable, taken)
         self.pointers += [f"(void*){tensors[number]}" for number in self.captured.slots]
-        self.variables = {n: key[1] for n, key in enumerate(self.replay.sources) if isinstance(key, tuple)}
+        keys = enumerate(self.replay.sources)
+        self.variables = {n: self.names[key[1]] for n, key in keys if isinstance(key, tuple)}
         results = self.captured.made
         outputs = [""] * len(self.captured.outputs)
         for number, made in enumerate(results):
@@ -149,12 +154,22 @@ class _Source:
                 )
             output = self.captured.outputs[made.output]
             name = identifier("result" if len(results) == 1 else f"result_{number}", taken, _KEYWORDS)
-            outputs[made.output] = f"(void*){name}"
             (like,) = output.likes
+            if outputs[made.output]:
+                self.copies.append((name, outputs[made.output], like.nbytes))
+            else:
+                outputs[made.output] = f"(void*){name}"
             fixed = None if output.symbolic else output.views[made.place].tracker.shape
             text = f"at most {like.size} elements" if fixed is None else shape_text(fixed)
             self._parameter(name, like.dtype, text, const=False)
         self.pointers += outputs
+
+    def _variable(self, variable: UOp, taken: set[str]) -> None:
+        name, low, high = variable.arg
+        if name not in self.names:
+            parameter = self.names[name] = identifier(name, taken, _KEYWORDS)
+            self.parameters.append(f"int64_t {parameter}")
+            self.comments.append(f"{parameter}: {low} to {high}")
 
     def _parameter(self, name: str, dtype: DType, text: str, const: bool) -> None:
         known = _TYPES.get(dtype)
@@ -293,6 +308,7 @@ void {self.name}_reset(void);
                 "  int failed = 0;",
                 f"  if (!ready) {{ {self.name}_reset(); ready = 1; }}",
                 *[f"  {call}" for call in self.calls],
+                *[f"  memcpy({name}, {other}, {nbytes});" for name, other, nbytes in self.copies],
                 *checks,
                 "  return failed;",
                 "}",

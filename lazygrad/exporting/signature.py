@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from ..ir.index import sint
 from ..ir.ops import MOVEMENT, Ops
-from ..ir.uop import UOp
+from ..ir.uop import UOp, toposort
 from ..jit.captured import Captured
 from ..jit.errors import describe_fn
 from ..jit.nest import Nest
@@ -34,6 +35,12 @@ def _rename(spec: Spec, old: str, new: str) -> None:
 def leaves(specs: Sequence[Spec]) -> list[Spec]:
     """The specs that have no others inside, in order."""
     return [leaf for spec in specs for leaf in (leaves(spec.parts()) or [spec])]
+
+
+def variables_in(shape: Sequence[sint]) -> list[UOp]:
+    """The Variables that a shape depends on."""
+    sizes = tuple([size for size in shape if isinstance(size, UOp)])
+    return [node for node in toposort(sizes) if node.op is Ops.DEFINE_VAR]
 
 
 def identifier(name: str, taken: set[str], keywords: Collection[str] = ()) -> str:

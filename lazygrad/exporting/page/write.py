@@ -15,9 +15,8 @@ from ...config import Context
 from ...dtype import DType, dtypes
 from ...engine.index_errors import checks_of
 from ...ir.index import sint
-from ...ir.ops import Ops
 from ...ir.reports import WORDS
-from ...ir.uop import UOp, toposort
+from ...ir.uop import UOp
 from ...jit.captured import Captured
 from ...jit.results import OutputPart
 from ...jit.specs import BoundSpec
@@ -31,7 +30,7 @@ from ...shape import shape_of
 from ...tensor import Tensor
 from ...tensor.storage import Storage
 from ..capturing import captured_with
-from ..signature import OwnResults, identifier, leaves, name_arguments, weight_names
+from ..signature import OwnResults, identifier, leaves, name_arguments, variables_in, weight_names
 from .kernels import Kernels, refused
 from .memory import MOST_BYTES, PageBuffer, PageMemory
 from .sizes import size_form
@@ -115,7 +114,7 @@ class _Page:
                     "buffer": slots.get(spec.number),
                     "written": spec.written,
                 })  # fmt: skip
-                for variable in _variables_in(spec.shape):
+                for variable in variables_in(spec.shape):
                     variables.setdefault(variable.arg[0], _variable_form(variable))
             elif isinstance(spec, BoundSpec):
                 variables[spec.variable.arg[0]] = _variable_form(spec.variable)
@@ -268,11 +267,6 @@ class _Page:
             _write(folder / name, (here / name).read_text(encoding="utf-8"))
         page = (here / "index.html").read_text(encoding="utf-8")
         _write(folder / "index.html", page.replace("TITLE", html.escape(self.name)))
-
-
-def _variables_in(shape: Sequence[sint]) -> list[UOp]:
-    sizes = tuple([size for size in shape if isinstance(size, UOp)])
-    return [node for node in toposort(sizes) if node.op is Ops.DEFINE_VAR]
 
 
 def _variable_form(variable: UOp) -> dict[str, Any]:

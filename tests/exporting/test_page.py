@@ -72,7 +72,7 @@ def test_arguments_and_results(tmp_path):
         ("pair_1", "pair[1]", "int32", [2]),
         ("rows", "rows", "int8", [9]),
     ]
-    assert found["variables"] == [{"name": "n", "label": "n", "low": 1, "high": 9}]
+    assert found["variables"] == [{"name": "n", "label": "n", "variable": "n", "low": 1, "high": 9}]
     assert [(row["name"], row["label"], row["dtype"], row["shape"]) for row in found["outputs"]] == [
         ("result_sum", "result['sum']", "int32", [2]),
         ("result_two_0", "result['two'][0]", "int8", [["n"]]),

@@ -82,6 +82,16 @@ def test_an_argument_of_a_size_that_varies(exported):
     assert page.run(x=np.zeros((4, 3)), n=3) == "x must have 9 elements (shape 3 × 3), not 12"
 
 
+def test_a_variable_and_a_tensor_of_one_name(exported):
+    x, n = Tensor.arange(8).float().realize(), Variable("n", 1, 8)
+    page = exported(lambda n, size: x[:size].sum() + n, Tensor([1.0]), n.bind(3))
+    assert page.run(n=[10.0], n_=4)["result"].tolist() == [16.0]
+    page.shown.page.fill("#input-n_", "2")
+    page.shown.page.fill("#input-n", "0.5")
+    page.shown.page.click("#run")
+    assert page.shown.until("#output-result", ".") == "1.5"
+
+
 def test_state_is_kept_and_can_begin_anew(exported):
     total, count = Tensor([10.0, 20.0]).realize(), Tensor.zeros(2, dtype="int64").contiguous().realize()
 

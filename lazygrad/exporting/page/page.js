@@ -62,10 +62,13 @@ function numberOf(word, { dtype, label }) {
 }
 
 function given() {
-  const variables = description.variables.map(({ name }) => [name, Number(find(`input-${name}`).value)]);
-  const values = Object.fromEntries(variables);
+  const values = {}, sizes = new Map();
+  for (const { name, variable } of description.variables) {
+    values[name] = Number(find(`input-${name}`).value);
+    sizes.set(variable, values[name]);
+  }
   for (const row of description.inputs) {
-    const count = row.shape.reduce((all, size) => all * sizeOf(size, new Map(variables)), 1);
+    const count = row.shape.reduce((all, size) => all * sizeOf(size, sizes), 1);
     const words = find(`input-${row.name}`).value.split(/[\s,;[\]()]+/).filter(Boolean);
     let numbers = (words.length ? words : ["0"]).map((word) => numberOf(word, row));
     if (numbers.length === 1) numbers = new Array(count).fill(numbers[0]);

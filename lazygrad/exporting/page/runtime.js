@@ -352,12 +352,12 @@ class Model {
       return given[name];
     };
     const values = new Map();
-    for (const { name, low, high } of this.variables) {
+    for (const { name, variable, low, high } of this.variables) {
       const number = Number(value(name));
       if (!Number.isInteger(number) || number < low || number > high) {
         throw new RangeError(`${name} must be a whole number from ${low} to ${high}, not ${given[name]}`);
       }
-      values.set(name, number);
+      values.set(variable, number);
     }
     const arrays = this.inputs.map((input) => {
       const { name, dtype, shape } = input, kind = ARRAYS[dtype], original = value(name);

@@ -115,15 +115,16 @@ class _Page:
                     "written": spec.written,
                 })  # fmt: skip
                 for variable in variables_in(spec.shape):
-                    variables.setdefault(variable.arg[0], _variable_form(variable))
+                    self._variable(variable, variables)
             elif isinstance(spec, BoundSpec):
-                variables[spec.variable.arg[0]] = _variable_form(spec.variable)
-        clash = sorted({row["name"] for row in inputs} & variables.keys())
-        if clash:
-            raise ValueError(
-                f"a tensor and a Variable of the function are both called {clash[0]}: rename one"
-            )
+                self._variable(spec.variable, variables)
         return inputs, list(variables.values())
+
+    def _variable(self, variable: UOp, found: dict[str, dict[str, Any]]) -> None:
+        own, low, high = variable.arg
+        if own not in found:
+            name = identifier(own, self._taken)
+            found[own] = {"name": name, "label": own, "variable": own, "low": low, "high": high}
 
     def _changing(self) -> list[tuple[str, int]]:
         """The kind and bytes of the memory of arguments, then of results."""
@@ -267,11 +268,6 @@ class _Page:
             _write(folder / name, (here / name).read_text(encoding="utf-8"))
         page = (here / "index.html").read_text(encoding="utf-8")
         _write(folder / "index.html", page.replace("TITLE", html.escape(self.name)))
-
-
-def _variable_form(variable: UOp) -> dict[str, Any]:
-    name, low, high = variable.arg
-    return {"name": name, "label": name, "low": low, "high": high}
 
 
 def _count(shape: Sequence[Any]) -> int:

@@ -302,6 +302,13 @@ MEMORY_BUDGET = SizeVar(
     "how much memory a schedule may take for what it computes, on each device, for example `600MB` or "
     "`2.5GiB`: above it, values are computed again instead of kept; 0 sets no limit",
 )
+PLAN_FOR = ContextVar(
+    "PLAN_FOR",
+    "",
+    "what kernels are planned for where they run on another device: `webgpu` plans with its limits, as "
+    "`lazygrad.export` does for a page; empty plans for the device itself",
+    changes_code=True,
+)
 FFT = ContextVar("FFT", 1, "0 computes all Fourier transforms as products with small matrices, as a GPU does")
 SCAN = ContextVar("SCAN", 1, "0 unrolls `Tensor.scan` instead of generating a loop")
 GRAPH = ContextVar("GRAPH", 0, "1 prints the graph of each computation before it is cut into kernels")

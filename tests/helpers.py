@@ -123,6 +123,7 @@ def _webgpu() -> Any:
 
 
 DRIVERS = {
+    "chromium": Driver(lambda: shutil.which("chromium"), "apt-get install chromium"),
     "clang": Driver(_c_compiler, "apt-get install clang (or any C compiler, named by CC)"),
     "clang-itself": Driver(lambda: shutil.which("clang"), "apt-get install clang"),
     "cl": Driver(_opencl, 'pip install "lazygrad[cl]" and apt-get install pocl-opencl-icd'),
@@ -153,6 +154,7 @@ DRIVERS = {
     "onnxruntime": Driver(_module("onnxruntime"), "pip install onnxruntime"),
     "openai": Driver(_module("openai"), 'pip install "lazygrad[dev]"'),
     "pillow": Driver(_module("PIL"), "pip install pillow"),
+    "playwright": Driver(_module("playwright.sync_api"), 'pip install "lazygrad[test]"'),
     "rapidocr-onnxruntime": Driver(
         _there("rapidocr_onnxruntime"), "pip install --no-deps rapidocr-onnxruntime"
     ),

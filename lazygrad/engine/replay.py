@@ -99,6 +99,8 @@ class Replay:
         self.held: dict[int, Buffer] = {}
         #: of that, what no call leaves anything in for the next
         self.passing: set[Buffer] = set()
+        #: place → (number, bytes, offset): which value of those that share the arena, and which part of it
+        self.inner: dict[int, tuple[int, int, int]] = {}
         place: dict[Any, int] = {}
         private = self._private_memory(ordered, roles)
         for action in ordered:
@@ -107,11 +109,15 @@ class Replay:
                 if key not in place:
                     place[key] = self._place(buffer, private, roles)
             action.places = tuple(place[b.base, b.offset, b.nbytes] for b in action.bufs)
+        self._values.clear()
 
     def _place(self, buffer: Buffer, private: dict[Buffer, Buffer], roles: Roles) -> int:
         base = buffer.base
         if base in private:
-            return self._hold(private[base].view(buffer.size, buffer.dtype, buffer.offset))
+            place = self._hold(private[base].view(buffer.size, buffer.dtype, buffer.offset))
+            if base in self._values:
+                self.inner[place] = self._values[base], base.nbytes, buffer.offset
+            return place
         part = (Device[buffer.device].allocator, buffer.nbytes, buffer.offset)
         is_whole = buffer.nbytes == base.nbytes
         if base in roles.arguments or base in roles.outputs:
@@ -149,6 +155,7 @@ class Replay:
                     self.passing.add(private[base])
                 elif base in roles.fresh:
                     lives.setdefault(base, [position, position])[1] = position
+        self._values = {base: number for number, base in enumerate(lives)}
         self.asked_bytes, self.taken_bytes = sum(b.nbytes for b in lives), 0
         for device in dict.fromkeys(b.device for b in lives):
             mine = [base for base in lives if base.device == device]

@@ -1,7 +1,7 @@
-"""A function and its weights as one file: for a fresh process, as C, or as an ONNX graph.
+"""A function and its weights as a file, for a fresh process, as C, or as an ONNX graph; or as a page.
 
-In: a function and example arguments (`writing.export`). Out: a file. docs/export.md shows each kind. What is
-imported here is what running a file needs.
+In: a function and example arguments (`writing.export`). Out: a file, or a folder. docs/export.md shows each
+kind. What is imported here is what running a file needs.
 """
 
 from __future__ import annotations

@@ -20,20 +20,19 @@ from ..engine.actions import Action
 from ..ir.reports import FAILED, WORDS
 from ..ir.uop import UOp
 from ..jit.captured import Captured
-from ..jit.nest import Nest
 from ..jit.results import OutputPart
-from ..jit.specs import BoundSpec, Spec
+from ..jit.specs import BoundSpec
 from ..jit.tensor_specs import TensorSpec
-from ..jit.tinyjit import TinyJit, argument_names
+from ..jit.tinyjit import TinyJit
 from ..renderer.cstyle import FLAGS, CStyleRenderer
 from ..renderer.cstyle.dialects import c_target
 from ..renderer.scratch import DONE, SYMBOL
 from ..runtime._scratch import bytes_wanted
 from ..shape import shape_text
-from ..tensor import Tensor
 from .capturing import captured_with
 from .container import ALIGNMENT, Sections
 from .launches import Memory
+from .signature import OwnResults, identifier, leaves, name_arguments, variables_in
 
 #: Weights of more bytes lie in a file of their own, which the assembler includes: compilers are slow to read
 #: numbers.
@@ -57,15 +56,13 @@ _TYPES = {
 def save_c(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], path: str) -> None:
     """Write NAME.c and NAME.h, and NAME.bin where there are many weights."""
     inner = fn.fxn if isinstance(fn, TinyJit) else fn
-    captured, _ = captured_with(_with_own_results(inner), args, kwargs)
+    captured, _ = captured_with(OwnResults(inner), args, kwargs)
     name = os.path.splitext(os.path.basename(path))[0]
     if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
         raise ValueError(f"a C function is named as the file is, and {name!r} is not a valid name in C")
     if captured.draws.start is not None:
         raise NotImplementedError("exporting random numbers to C is not supported: pass them as an argument")
-    positional = dict(zip(captured.args, argument_names(inner, tuple(args)), strict=True))
-    for spec in captured.args:  # the function that was captured has no names for them
-        _rename(spec, spec.name, positional[spec])
+    name_arguments(captured, inner, args)
     source = _Source(captured, name)
     base = os.path.splitext(path)[0]
     weights = source.weights()
@@ -73,21 +70,6 @@ def save_c(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any
         _write(f"{base}.bin", weights)
     _write(f"{base}.h", source.header().encode())
     _write(f"{base}.c", source.text(weights).encode())
-
-
-def _with_own_results(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function, with every tensor of its result in memory of its own."""
-
-    def call(*args: Any, **kwargs: Any) -> list[Tensor]:
-        return [tensor.clone() for tensor in Nest(fn(*args, **kwargs), lambda tensor: False).tensors]
-
-    return call
-
-
-def _rename(spec: Spec, old: str, new: str) -> None:
-    spec.name = new + spec.name.removeprefix(old)
-    for part in spec.parts():
-        _rename(part, old, new)
 
 
 def _write(path: str, content: bytes) -> None:
@@ -143,21 +125,26 @@ class _Source:
 
     def _name_arguments(self) -> None:
         self.parameters: list[str] = []
+        #: Variable → its parameter
+        self.names: dict[str, str] = {}
+        #: results that are as another one: (copy, the other, bytes)
+        self.copies: list[tuple[str, str, int]] = []
         self.comments: list[str] = []
         #: the parameter of each slot, then of each output
         self.pointers: list[str] = []
         taken: set[str] = set()
         tensors: dict[int, str] = {}
-        for spec in _leaves([*self.captured.args, *self.captured.kwargs.values()]):
+        for spec in leaves([*self.captured.args, *self.captured.kwargs.values()]):
             if isinstance(spec, TensorSpec) and spec.first is None:
-                name = tensors[spec.number] = _identifier(spec.name, taken)
+                name = tensors[spec.number] = identifier(spec.name, taken, _KEYWORDS)
                 self._parameter(name, spec.dtype, shape_text(spec.shape), const=not spec.written)
+                for variable in variables_in(spec.shape):
+                    self._variable(variable, taken)
             elif isinstance(spec, BoundSpec):
-                variable, low, high = spec.variable.arg
-                self.parameters.append(f"int64_t {_identifier(variable, taken)}")
-                self.comments.append(f"{variable}: {low} to {high}")
+                self._variable(spec.variable, taken)
         self.pointers += [f"(void*){tensors[number]}" for number in self.captured.slots]
-        self.variables = {n: key[1] for n, key in enumerate(self.replay.sources) if isinstance(key, tuple)}
+        keys = enumerate(self.replay.sources)
+        self.variables = {n: self.names[key[1]] for n, key in keys if isinstance(key, tuple)}
         results = self.captured.made
         outputs = [""] * len(self.captured.outputs)
         for number, made in enumerate(results):
@@ -166,13 +153,23 @@ class _Source:
                     f"exporting result {number + 1} to C is not supported: the function computes no value"
                 )
             output = self.captured.outputs[made.output]
-            name = _identifier("result" if len(results) == 1 else f"result_{number}", taken)
-            outputs[made.output] = f"(void*){name}"
+            name = identifier("result" if len(results) == 1 else f"result_{number}", taken, _KEYWORDS)
             (like,) = output.likes
+            if outputs[made.output]:
+                self.copies.append((name, outputs[made.output], like.nbytes))
+            else:
+                outputs[made.output] = f"(void*){name}"
             fixed = None if output.symbolic else output.views[made.place].tracker.shape
             text = f"at most {like.size} elements" if fixed is None else shape_text(fixed)
             self._parameter(name, like.dtype, text, const=False)
         self.pointers += outputs
+
+    def _variable(self, variable: UOp, taken: set[str]) -> None:
+        name, low, high = variable.arg
+        if name not in self.names:
+            parameter = self.names[name] = identifier(name, taken, _KEYWORDS)
+            self.parameters.append(f"int64_t {parameter}")
+            self.comments.append(f"{parameter}: {low} to {high}")
 
     def _parameter(self, name: str, dtype: DType, text: str, const: bool) -> None:
         known = _TYPES.get(dtype)
@@ -311,6 +308,7 @@ void {self.name}_reset(void);
                 "  int failed = 0;",
                 f"  if (!ready) {{ {self.name}_reset(); ready = 1; }}",
                 *[f"  {call}" for call in self.calls],
+                *[f"  memcpy({name}, {other}, {nbytes});" for name, other, nbytes in self.copies],
                 *checks,
                 "  return failed;",
                 "}",
@@ -342,22 +340,6 @@ def _chunks(lines: list[str]) -> list[str]:
             found.append(line)
         inside = (inside or line.startswith("#if")) and not line.startswith("#endif")
     return found
-
-
-def _leaves(specs: Sequence[Spec]) -> list[Spec]:
-    """The specs that have no others inside, in order."""
-    return [leaf for spec in specs for leaf in (_leaves(spec.parts()) or [spec])]
-
-
-def _identifier(name: str, taken: set[str]) -> str:
-    r"""An argument's name in C: `argument \`pair\`[0]` is pair_0."""
-    plain = re.sub(r"\W+", "_", name.removeprefix("argument "), flags=re.ASCII).strip("_") or "argument"
-    if not plain[0].isalpha() or plain in _KEYWORDS:
-        plain = f"argument_{plain}"
-    while plain in taken:
-        plain += "_"
-    taken.add(plain)
-    return plain
 
 
 #: What a parameter cannot be named: words of C, and those that the text has.

@@ -15,7 +15,7 @@ from typing import Any
 from ..config import Context
 from ..dtype import DType, dtypes
 from ..engine.realize import recording
-from ..ir.ops import MOVEMENT, Ops
+from ..ir.ops import Ops
 from ..ir.uop import UOp, toposort
 from ..jit.capture import capturing
 from ..jit.describer import Describer
@@ -27,6 +27,7 @@ from ..shape import shape_of
 from ..tensor import Tensor
 from .onnx_nodes import OPSET, ROWS, unsaid
 from .onnx_writer import MOST_INSIDE, Writer
+from .signature import below_views, weight_names
 
 #: Of the layout of the file: that which came with opset 18.
 IR_VERSION = 8
@@ -64,7 +65,8 @@ def save_onnx(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, 
     if not results:
         raise TypeError("the function returns no tensor: an ONNX graph needs a result")
     _refuse_routines(results)
-    graph = _Graph(writer, {name: copy for name, (_, copy) in inputs.items()}, _weight_names(inner))
+    known = {node: name for node, (name, _) in weight_names(inner).items()}
+    graph = _Graph(writer, {name: copy for name, (_, copy) in inputs.items()}, known)
     outputs = []
     for number, tensor in enumerate(results):
         name = _name("result" if len(results) == 1 else f"result_{number}", inputs)
@@ -138,35 +140,6 @@ def _name(text: str, taken: Mapping[str, Any]) -> str:
     return name
 
 
-def _weight_names(fn: Any) -> dict[UOp, str]:
-    """The names of a model's tensors, by the node below them, as nn.state finds them."""
-    found: dict[UOp, str] = {}
-    todo: list[tuple[str, Any]] = [("", getattr(fn, "__self__", fn))]
-    seen: set[int] = set()
-    while todo:
-        name, value = todo.pop()
-        if isinstance(value, Tensor):
-            found.setdefault(_base(value.uop), name)
-        elif id(value) not in seen:
-            seen.add(id(value))
-            if isinstance(value, Mapping):
-                parts = list(value.items())
-            elif isinstance(value, (list, tuple)):
-                parts = list(enumerate(value))
-            else:
-                parts = list(getattr(value, "__dict__", {}).items())
-            todo += [(f"{name}.{key}" if name else str(key), part) for key, part in parts]
-    return found
-
-
-def _base(node: UOp) -> UOp:
-    """The memory, or the value, that a node is a view of."""
-    node = effective(node)
-    while node.op in MOVEMENT or node.op is Ops.DETACH:
-        node = effective(node.src[0])
-    return node
-
-
 class _Graph:
     """The values of the graph by node."""
 
@@ -178,7 +151,7 @@ class _Graph:
             node = effective(tensor.uop)
             self.values[node] = name
             writer.dtype[name] = tensor.dtype
-            base = _base(node)
+            base = below_views(node)
             self.leaves.update((node, base))
             if base is not node:
                 self.values[base] = writer.add("Reshape", [name, writer.integers([-1])])
@@ -255,7 +228,7 @@ class _Graph:
 
     def _stored(self, node: UOp) -> str:
         """A constant's value, computed now; a weight by its name."""
-        base = _base(node)
+        base = below_views(node)
         tensor = Tensor(node) if node.op is not Ops.BUFFER else None
         if tensor is None:
             buffer = buffer_of(node)

@@ -11,6 +11,10 @@ from .c_source import save_c
 from .capturing import captured_with
 from .exported import save_captured
 from .onnx_graph import save_onnx
+from .page.write import save_page
+
+#: What the path of a folder ends in.
+_ENDS = ("/", os.sep)
 
 
 def export(
@@ -26,8 +30,9 @@ def export(
     args    example arguments: tensors, bound Variables, numbers, and lists, tuples and dicts of these
     kwargs  the same by name
 
-    `path` ends in what is wanted: .c for a C source with a header beside it, .onnx for an ONNX graph,
-    anything else for a file that `load_exported` reads.
+    `path` ends in what is wanted: .c for a C source with a header beside it, .onnx for an ONNX graph, a `/`
+    for a folder with a page that runs it in a browser (a folder that is there needs no `/`), anything else
+    for a file that `load_exported` reads.
 
     >>> import tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "double.lzg")
@@ -43,6 +48,9 @@ def export(
         return
     if target.endswith(".c"):
         save_c(fn, args, kwargs or {}, target)
+        return
+    if target.endswith(_ENDS) or os.path.isdir(target):
+        save_page(fn, args, kwargs or {}, target)
         return
     captured, call = captured_with(fn, args, kwargs or {})
     save_captured(captured, call, describe_fn(getattr(fn, "fxn", fn)), target)

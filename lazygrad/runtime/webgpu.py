@@ -29,7 +29,7 @@ from ..device import (
 )
 from ..renderer import ProgramSpec
 from ..renderer.cstyle import WGSL64Renderer, WGSLRenderer
-from ..renderer.cstyle.wgsl import arguments, folded, wgsl_target
+from ..renderer.cstyle.wgsl import arguments, folded, numbers_format, wgsl_target
 from ..renderer.cstyle.wgsl_kernel import entry_name
 from ..target import Target
 from ._regions import Region, RegionAllocator
@@ -181,7 +181,7 @@ class WebGPUProgram:
     def __init__(self, gpu: Connection, spec: ProgramSpec, pipeline: Any, layout: Any) -> None:
         self.gpu, self.spec, self.pipeline, self.layout = gpu, spec, pipeline, layout
         self.buffers = [(name, int(size)) for name, size in _BUFFER.findall(spec.src)]
-        self.format = "@" + "I" * (1 + spec.globals) + "".join(str(v.dtype.fmt) for v in spec.vars)
+        self.format = numbers_format(spec.globals, spec.vars)
         self.groups = folded(tuple(spec.global_size or (1, 1, 1)))
         self.bound: dict[tuple[Any, ...], Any] = {}
 

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..config import CACHELEVEL, CHECK, CHECK_INDEX, DEBUG, FUSE, MEMORY_BUDGET
+from ..config import CACHELEVEL, CHECK, CHECK_INDEX, DEBUG, FUSE, MEMORY_BUDGET, PLAN_FOR
 from ..device import lock_across_fork
 from ..dtype import dtypes
 from ..ir.device import device_of
@@ -225,7 +225,7 @@ def structure_key(asked: Asked) -> tuple[Any, tuple[Any, ...]]:
     number: dict[UOp, int] = {}
     order = asked.order
     binds = binds_in_args(order)
-    rows: list[Any] = [FUSE.value, CHECK_INDEX.value, MEMORY_BUDGET.value]
+    rows: list[Any] = [FUSE.value, CHECK_INDEX.value, MEMORY_BUDGET.value, PLAN_FOR.value]
     numbers: list[Any] = []
     calls: list[Any] = []
     for node in order:

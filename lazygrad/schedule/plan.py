@@ -7,18 +7,21 @@ with other sizes through LIFT_SIZES.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from ..codegen.price import Prices, prices_for
-from ..config import CHECK
+from ..config import CHECK, PLAN_FOR
 from ..device import Device, DeviceError
 from ..ir.device import device_of
 from ..ir.loop import Loop, LoopPlan
 from ..ir.ops import Ops
 from ..ir.spec import KERNEL, PLAIN, verify
 from ..ir.uop import UOp
+from ..renderer import Renderer
+from ..renderer.cstyle import WGSLRenderer
 from ..target import Target
 from .assemble import assemble
 from .graph import Asked
@@ -230,8 +233,31 @@ def plan(asked: Asked, fuse: bool, budget: int = 0) -> Template:
     return template
 
 
+#: What PLAN_FOR can be besides nothing → what has the Target.
+_ELSEWHERE: dict[str, Callable[[], Renderer]] = {"webgpu": functools.cache(WGSLRenderer)}
+
+
+def _elsewhere() -> Renderer | None:
+    """What PLAN_FOR names."""
+    name = PLAN_FOR.value
+    if not name:
+        return None
+    if name not in _ELSEWHERE:
+        raise ValueError(f"PLAN_FOR must be empty or one of {', '.join(_ELSEWHERE)}, not {name!r}")
+    return _ELSEWHERE[name]()
+
+
+def target_of(device: str) -> Target:
+    """What is planned for where kernels run on a device: what it has, unless PLAN_FOR names another one."""
+    other = _elsewhere()
+    return Device[device].target if other is None else other.target
+
+
 def _target_of(roots: Sequence[UOp]) -> tuple[Target, Prices | None]:
     """What the kernels are for, and what operations cost there."""
+    other = _elsewhere()
+    if other is not None:
+        return other.target, prices_for(other)
     name = next((device_name(root) for root in roots if device_of(root) is not None), Device.DEFAULT)
     try:
         device = Device[name]

@@ -113,6 +113,28 @@ def test_variables_indices_and_narrow_types(tmp_path):
 
 
 @needs("clang")
+def test_a_size_that_varies_and_a_name_that_is_taken(tmp_path):
+    """The Variable of an argument's shape is a parameter after it; `n` is a tensor there."""
+    import numpy as np
+
+    rows, count = Tensor.arange(24).reshape(8, 3).float().realize(), Variable("n", 1, 8)
+    run = exported(tmp_path, lambda x, n: (x + n).sum(0), rows[: count.bind(3)], Tensor([1.0]))
+    out, one = np.empty(3, np.float32), np.array([10.0], np.float32)
+    assert run(pointer(rows.numpy()), ctypes.c_int64(2), pointer(one), pointer(out)) == 0
+    assert out.tolist() == [23.0, 25.0, 27.0]
+
+
+@needs("clang")
+def test_results_that_are_the_same(tmp_path):
+    import numpy as np
+
+    run = exported(tmp_path, lambda x: (x + 1, x * 2, x + 1), Tensor([1.0, 2.0]))
+    x, found = np.array([3.0, 4.0], np.float32), np.zeros((3, 2), np.float32)
+    assert run(pointer(x), *map(pointer, found)) == 0
+    assert found.tolist() == [[4.0, 5.0], [6.0, 8.0], [4.0, 5.0]]
+
+
+@needs("clang")
 def test_tiles_and_sorting(tmp_path):
     import numpy as np
 

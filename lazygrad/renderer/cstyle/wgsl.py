@@ -235,6 +235,11 @@ def folded(groups: tuple[int, ...]) -> tuple[int, ...]:
     return (MOST_GROUPS, -(-math.prod(groups) // MOST_GROUPS), 1)
 
 
+def numbers_format(buffers: int, variables: Sequence[UOp]) -> str:
+    """What a launch is given beside so many buffers, as `struct` packs it: ZERO, the SKIPs, the Variables."""
+    return "@" + "I" * (1 + buffers) + "".join(str(variable.dtype.fmt) for variable in variables)
+
+
 def place(ctx: Text, node: UOp) -> str:
     """A place in the launch; in one that is folded, what the number of the workgroup says."""
     name, size = node.arg

@@ -10,8 +10,8 @@ from typing import Any
 
 from ...codegen.routines.fourier import MOST, real_rotations, rotations, stages
 from ...config import FFT
-from ...device import Device
 from ...dtype import numpy_name
+from ...schedule.plan import target_of
 from ...shape import vmax
 from ..face import Tensor
 from ..transforms.function import Function
@@ -26,7 +26,7 @@ def has_butterflies(x: Tensor, n: int) -> bool:
     if not (FFT and LEAST <= n <= MOST and stages(n) and all(isinstance(size, int) for size in x.shape)):
         return False
     names = (x.device,) if isinstance(x.device, str) else x.device
-    return not any(Device[name].target.grid for name in names)
+    return not any(target_of(name).grid for name in names)
 
 
 def _table(values: Any, like: Tensor) -> Tensor:

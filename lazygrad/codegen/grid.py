@@ -26,6 +26,7 @@ from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..target import Target
 from .emulate import NARROW
+from .fill import fill_together
 from .ranges import make_range, only_where, stride
 
 
@@ -43,12 +44,13 @@ def assign_grid(sink: UOp, target: Target) -> UOp:
         threads.insert(0 if _walks_memory(nodes, grouped) else len(threads), grouped)
     if not workgroups and not threads:
         return sink
-    alone = [store for store in sink.src if not any(r.arg.kind is AxisType.GROUP for r in ranges_of(store))]
     places = {
         **_places("gidx", workgroups, target.grid_sizes),
         **_places("lidx", threads, target.group_sizes),
     }
     beyond = [index.less(place, r.src[0]) for r, place in places.items() if r.src[0].op is not Ops.CONST]
+    sink = fill_together(sink, threads, places)
+    alone = [store for store in sink.src if not any(r.arg.kind is AxisType.GROUP for r in ranges_of(store))]
     if grouped:
         sink, done = _share(sink, threads, places, frozenset(grouped))
         alone = [done[store] for store in alone]

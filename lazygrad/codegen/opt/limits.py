@@ -10,6 +10,7 @@ from ...ir.ops import Ops
 from ...target import Target
 from ..ranges import IN_REGISTERS
 from .loops import Loops
+from .shared import shared_copies
 
 _THREADS = (AxisType.LOCAL, AxisType.GROUP)
 
@@ -37,8 +38,8 @@ def exceeded(loops: Loops, target: Target) -> str:
     most = min(target.group_threads, target.group_sizes[0])
     if threads > most:
         return f"a workgroup would have {threads} threads; {target.name} has at most {most}"
-    nbytes = shared_bytes(loops)
-    if nbytes > target.local_bytes:
-        room = target.local_bytes
-        return f"partial results would take {nbytes} bytes of local memory; {target.name} has {room}"
+    parts, copies, room = shared_bytes(loops), shared_copies(loops.sink), target.local_bytes
+    if parts + copies > room:
+        what = " and ".join([*["partial results"] * (parts > 0), *["copies"] * (copies > 0)])
+        return f"{what} would take {parts + copies} bytes of local memory; {target.name} has {room}"
     return ""

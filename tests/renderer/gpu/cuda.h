@@ -8,6 +8,7 @@
 #define __global__
 #define __device__
 #define __shared__ static
+#define __align__(bytes) __attribute__((aligned(bytes)))
 #define __forceinline__ inline
 #define __launch_bounds__(threads)
 static inline float __int_as_float(int bits) { float f; __builtin_memcpy(&f, &bits, 4); return f; }

@@ -260,7 +260,7 @@ REFUSALS = [
         column_sum(1 << 14, 64),
         [Opt(OptOps.UPCAST, 0, 16), Opt(OptOps.GROUP, 0, 1024)],
         GPU,
-        "partial results would take 65536 bytes of local memory; GPU has 32768",
+        "partial results would take 70144 bytes of local memory; GPU has 32768",
     ),
     (row_sum(4, 4096), [Opt(OptOps.GROUP, 0, 1024)], CPU, "at most 512 partial results are kept at once"),
     (add(32), [Opt(OptOps.THREAD, 0, 4)], GPU, "runs a grid of threads already"),

@@ -30,8 +30,9 @@ TILED = [
     Opt(UNROLL, 0, 4),
     *(Opt(STAGE, 2, data) for data in (1, 2)),
 ]
-#: With what an H100 is known to have, and what the interpreter runs.
+#: With what an H100 is known to have, and what the interpreter runs; and as small as a test's products.
 H100 = replace(GRID, launch=launch_of("sm_90"))
+SMALL = replace(GRID, launch=replace(H100.launch, multiprocessors=4))
 
 
 def program(ast, opts):
@@ -109,10 +110,10 @@ def chosen(ast, target=H100):
 @pytest.mark.parametrize("sizes", [(64, 64, 64), (40, 100, 72), (128, 33, 64)], ids=str)
 def test_products_of_matrices_are_computed_in_blocks(sizes):
     ast = matmul(*sizes)
-    opts = chosen(ast)
+    opts = chosen(ast, SMALL)
     assert [opt.op for opt in opts].count(STAGE) == 2
     contents = random_contents(ast, 1)
-    found, expected = run(ast, H100, contents, opts=opts), evaluate(ast, contents)
+    found, expected = run(ast, SMALL, contents, opts=opts), evaluate(ast, contents)
     assert all(equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
@@ -134,6 +135,12 @@ def test_few_results_take_small_blocks():
         if opt.op in (UPCAST, LOCAL):
             block *= opt.amount
     assert 256 * 256 / block >= 64
+
+
+def test_where_there_are_few_blocks_threads_share_sums():
+    ops = [opt.op for opt in chosen(matmul(16, 4096, 16))]
+    assert OptOps.GROUP in ops
+    assert STAGE not in ops
 
 
 @pytest.mark.parametrize("target", [GRID, replace(H100, has_local=False)], ids=["unknown", "no memory"])

@@ -37,6 +37,8 @@ OTHERS = 32
 RESERVED = 1024
 #: At most so much of the work may be padding.
 PADDED = 1.5
+#: For this part of the multiprocessors there is a block; where there are fewer, threads share a sum instead.
+BUSY = 1 / 2
 #: A workgroup has so many threads, and a thread so many products written out.
 LEAST, MOST, WRITTEN = 64, 256, 1024
 
@@ -156,6 +158,8 @@ def _cycles(
         if axis.output:
             size = {roles.rows.number: block.height, roles.lanes.number: block.width}.get(axis.number, 1)
             outputs *= -(-(size_of(axis) or 1) // size)
+    if outputs < target.launch.multiprocessors * BUSY:
+        return None
     rounds = -(-outputs // (resident * target.launch.multiprocessors))
     return rounds * turns * turn
 

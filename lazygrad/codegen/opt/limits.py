@@ -8,6 +8,7 @@ from ...ir.args import AxisType
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...target import Target
+from ..grid import radices
 from ..ranges import IN_REGISTERS
 from .loops import Loops
 from .shared import shared_copies
@@ -21,13 +22,25 @@ def threads_of(loops: Loops) -> int:
 
 
 def shared_bytes(loops: Loops) -> int:
-    """The local memory for partial results: one for each thread, and each value that it computes at once."""
+    """The local memory for partial results: one for each thread, and each value that it computes at once.
+
+    Where they are combined level by level, those of each level have memory of their own.
+    """
     total = 0
     for node in loops.sink.toposort():
-        if node.op is Ops.REDUCE and any(r.arg.kind is AxisType.GROUP for r in node.src[1:]):
+        group = (
+            next((r for r in node.src[1:] if r.arg.kind is AxisType.GROUP), None)
+            if node.op is Ops.REDUCE
+            else None
+        )
+        if group is not None:
             at_once = math.prod(r.src[0].arg for r in ranges_of(node) if r.arg.kind in IN_REGISTERS)
-            total += at_once * max(node.dtype.itemsize, 4)
-    return total * threads_of(loops)
+            parts = count = group.src[0].arg
+            for radix in radices(count)[:-1]:
+                count //= radix
+                parts += count
+            total += at_once * max(node.dtype.itemsize, 4) * parts * threads_of(loops) // group.src[0].arg
+    return total
 
 
 def exceeded(loops: Loops, target: Target) -> str:

@@ -141,7 +141,7 @@ def test_kernels_have_times(gpu: EmulatedDriver, capsys: pytest.CaptureFixture[s
     with Context(DEBUG=2):
         (x @ x).realize()
     assert re.search(r"CUDA .*r_8_8_8.* tm +[\d.]+[um]s", re.sub(r"\x1b\[\d*m", "", capsys.readouterr().out))
-    assert gpu.calls["cuEventElapsedTime"] == 1
+    assert gpu.calls["cuEventElapsedTime"] >= 1
 
 
 # *** order

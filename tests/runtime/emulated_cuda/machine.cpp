@@ -15,7 +15,7 @@
 #include <vector>
 
 struct Place { int x, y, z; };
-struct Range { uintptr_t begin, end; };
+struct Range { uintptr_t begin, end, number; };
 extern "C" Place blockIdx, threadIdx;
 Place blockIdx, threadIdx;
 
@@ -100,7 +100,7 @@ static void touch(void* pointer, size_t size, bool write) {
   }
   if (!checks) return;
   for (size_t n = 0; n < size; n++)
-    note((is_shared ? shared_cells : cells)[at + n], write, is_shared, at + n - range->begin, int(range - &ranges[0]));
+    note((is_shared ? shared_cells : cells)[at + n], write, is_shared, at + n - range->begin, int(range->number));
 }
 
 extern "C" {
@@ -130,7 +130,7 @@ void machine_vector(const void* p, unsigned long size) {
 void* machine_shared(unsigned long number, unsigned long bytes) {
   while (arrays.size() <= number) {
     uintptr_t begin = arrays.empty() ? (uintptr_t)shared_memory + GUARD : (arrays.back().end + 2 * GUARD) / 256 * 256;
-    arrays.push_back({begin, begin});
+    arrays.push_back({begin, begin, arrays.size()});
   }
   Range& range = arrays[number];
   if (range.begin == range.end) range.end = range.begin + bytes;

@@ -130,9 +130,8 @@ def launch(
     entry = ctypes.cast(entry_of(text.source).entry, ctypes.c_void_p)
     words = [ctypes.create_string_buffer(each, 16) for each in arguments]
     given = (ctypes.c_void_p * max(len(words), 1))(*map(ctypes.addressof, words))
-    ranges = (ctypes.c_size_t * (2 * len(memory)))()
-    for n, (begin, size) in enumerate(sorted(memory)):
-        ranges[2 * n], ranges[2 * n + 1] = begin, begin + size
+    rows = sorted((begin, begin + size, number) for number, (begin, size) in enumerate(memory))
+    ranges = (ctypes.c_size_t * (3 * len(rows)))(*(word for row in rows for word in row))
     report = ctypes.create_string_buffer(1 << 14)
     sizes = [(ctypes.c_uint * 3)(*each) for each in (grid, group)]
     code = machine().machine_launch(

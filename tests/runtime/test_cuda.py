@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 import re
@@ -28,7 +29,7 @@ from lazygrad.renderer import ProgramSpec
 from lazygrad.runtime import _cuda_compiler, _cuda_driver, _cuda_memory
 from lazygrad.runtime import cuda as runtime
 from lazygrad.runtime._cuda_compiler import CUDACompiler
-from tests.helpers import needs, require
+from tests.helpers import needs
 from tests.runtime.emulated_cuda.driver import EmulatedDriver
 from tests.runtime.emulated_cuda.fixture import close, emulated
 
@@ -59,7 +60,7 @@ def kernel(text: str, groups: int = 1, threads: int = 1, name: str = "k", buffer
 
 def test_the_emulated_functions_are_the_drivers() -> None:
     """Their parameters, and how many values they answer, are those that cuda-bindings documents."""
-    real = require("cuda-bindings")
+    real = importlib.import_module("cuda.bindings.driver")
     for name, function in vars(EmulatedDriver).items():
         if not name.startswith("cu") or not name[2].isupper():
             continue
@@ -234,6 +235,23 @@ def test_half_an_element_is_refused(gpu: EmulatedDriver) -> None:
     with pytest.raises(DeviceError, match=r"buffer 0 has elements of 4 bytes and begins between two of them"):
         program((view._buf,))
     assert (Tensor([1.0], device="CUDA") + 1).item() == 2.0
+
+
+# *** kernels of the user's own
+
+
+def test_a_text_of_the_users(gpu: EmulatedDriver) -> None:
+    """With shared memory and a barrier; its parameters are renamed."""
+    text = """
+extern "C" __global__ void reversed(float* out, const float* __restrict__ x) {
+  __shared__ float kept[4];
+  kept[threadIdx.x] = x[4*blockIdx.x+threadIdx.x];
+  __syncthreads();
+  out[4*blockIdx.x+threadIdx.x] = kept[3-threadIdx.x];
+}"""
+    x = Tensor(numbers(3, 4), device="CUDA")
+    y = Tensor.custom_kernel(text, "cuda", x, grid=3, group=4, inputs=[x * 1])
+    assert np.array_equal((y + 1).numpy(), numbers(3, 4)[:, ::-1] + 1)
 
 
 # *** captured functions: one graph
@@ -462,7 +480,7 @@ class Broken:
     """A driver whose start ends in this way."""
 
     def __init__(self, how: Any) -> None:
-        self.how, self.CUresult = how, require("cuda-bindings").CUresult
+        self.how, self.CUresult = how, importlib.import_module("cuda.bindings.driver").CUresult
 
     def cuInit(self, Flags: int) -> Any:
         if isinstance(self.how, Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,7 +23,7 @@ def emulated(**machine: Any) -> Iterator[EmulatedDriver]:
     """Within the block the machine has these GPUs."""
     require("g++")
     nvrtc = EmulatedNVRTC(require("nvrtc"))
-    driver = EmulatedDriver(require("cuda-bindings"), **machine)
+    driver = EmulatedDriver(importlib.import_module("cuda.bindings.driver"), **machine)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_cuda_driver, "bindings", lambda: driver)
         patch.setattr(_cuda_compiler, "bindings", lambda: nvrtc)

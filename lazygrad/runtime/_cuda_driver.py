@@ -168,11 +168,10 @@ class Connection:
         if code.name == "CUDA_ERROR_OUT_OF_MEMORY":
             return MemoryError(f"{self.name}: {what}: {text}")
         if code.name in _FATAL:
-            last = (
-                f"; the last kernel it was given is {self.last}, and DEBUG=2 waits for each"
-                if self.last
-                else ""
+            hint = (
+                f"; the last kernel it was given is {self.last} (DEBUG=2 waits for each, and names the one)"
             )
+            last = hint if self.last else ""
             self.lost = (
                 f"{self.name} is lost: {text}{last}. What was in its memory is gone; other devices and the "
                 f"host have theirs. Start the process again to use {self.name}"

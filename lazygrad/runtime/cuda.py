@@ -253,9 +253,7 @@ def device_target(gpu: Connection) -> Target:
     base = cuda_target(f"sm_{major}{minor}")
     count = gpu.attribute("MULTIPROCESSOR_COUNT")
     threads = count * gpu.attribute("MAX_THREADS_PER_MULTIPROCESSOR")
-    launch = replace(
-        base.launch, resident=threads, warp=gpu.attribute("WARP_SIZE"), multiprocessors=count
-    )
+    launch = replace(base.launch, resident=threads, warp=gpu.attribute("WARP_SIZE"), multiprocessors=count)
     return replace(
         base,
         launch=launch,

@@ -8,6 +8,7 @@ import ctypes
 import mmap
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import KernelOptError, Opt, OptOps
 from lazygrad.ir import Ops
 from lazygrad.renderer import ProgramSpec
+from lazygrad.renderer.cstyle import CUDARenderer
+from lazygrad.renderer.cstyle.dialects import cuda_target
+from tests.codegen.test_opt import matmul
 from tests.helpers import needs
 from tests.runtime.emulated_cuda.machine import Outcome, Text, launch
 
@@ -112,6 +116,15 @@ def specs_of(name: str) -> dict[str, ProgramSpec]:
 def test_no_thread_disturbs_another(name: str) -> None:
     problems = {opts: problem for opts, spec in specs_of(name).items() if (problem := problem_of(spec))}
     assert not problems, "\n".join(f"{opts}: {problem}" for opts, problem in problems.items())
+
+
+def test_threads_that_fill_copies_of_a_product_disturb_none() -> None:
+    """As an H100 would run it, if it had four multiprocessors: both copies, vectors, and a border."""
+    target = cuda_target("sm_90")
+    small = replace(target, launch=replace(target.launch, multiprocessors=4))
+    spec = compile_kernel(matmul(72, 33, 64), CUDARenderer(small))
+    assert [opt.op for opt in spec.applied_opts].count(OptOps.STAGE) == 2
+    assert problem_of(spec) == ""
 
 
 def test_threads_meet_in_what_is_checked() -> None:

@@ -22,7 +22,7 @@ FAULTS = {1: "CUDA_ERROR_ILLEGAL_ADDRESS", 2: "CUDA_ERROR_MISALIGNED_ADDRESS"}
 _KERNEL = re.compile(
     r"__global__\s+void\s+(?:__launch_bounds__\((\d+)\)\s*)?(\w+)\s*\(([^(){]*)\)\s*\{", re.DOTALL
 )
-_SHARED = re.compile(r"__shared__ ([\w ]+?) (\w+)\[(\d+)\];")
+_SHARED = re.compile(r"__shared__ (?:__align__\(16\) )?([\w ]+?) (\w+)\[(\d+)\];")
 _VECTOR = re.compile(r"\*\(\((\w+[24])\*\)\(")
 _SIZES = {"int": 4, "unsigned int": 4, "float": 4, "bool": 1}
 

@@ -8,7 +8,7 @@ are one axis of threads. What a thread reduces over its share meets that of the 
 becomes
     temp0[lidx0] = sum over ridx of f(ridx, lidx0)          (a STAGE: with a BARRIER after it)
     acc0 = sum over ridx1 of temp0[ridx1]
-and what does not differ from thread to thread is stored by the first one.
+in several levels where there are many; what does not differ from thread to thread is stored by the first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,11 @@ from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..target import Target
 from .emulate import NARROW
-from .ranges import make_range, only_where, stride
+from .fill import fill_together
+from .ranges import largest_power_of_two, make_range, only_where, stride
+
+#: Up to so many parts are combined by a thread at once.
+MOST_PARTS = 16
 
 
 def assign_grid(sink: UOp, target: Target) -> UOp:
@@ -43,12 +47,13 @@ def assign_grid(sink: UOp, target: Target) -> UOp:
         threads.insert(0 if _walks_memory(nodes, grouped) else len(threads), grouped)
     if not workgroups and not threads:
         return sink
-    alone = [store for store in sink.src if not any(r.arg.kind is AxisType.GROUP for r in ranges_of(store))]
     places = {
         **_places("gidx", workgroups, target.grid_sizes),
         **_places("lidx", threads, target.group_sizes),
     }
     beyond = [index.less(place, r.src[0]) for r, place in places.items() if r.src[0].op is not Ops.CONST]
+    sink = fill_together(sink, threads, places)
+    alone = [store for store in sink.src if not any(r.arg.kind is AxisType.GROUP for r in ranges_of(store))]
     if grouped:
         sink, done = _share(sink, threads, places, frozenset(grouped))
         alone = [done[store] for store in alone]
@@ -109,13 +114,13 @@ def _share(
     Also of each node what it has become. Parts of narrow floats are kept in float32, as accumulators are.
     """
     nodes = sink.toposort()
-    fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
-    memory = 1 + max((node.arg for node in nodes if node.op is Ops.DEFINE_LOCAL), default=-1)
-    again: dict[UOp, UOp] = {}
+    numbers = itertools.count(1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE))
+    memories = itertools.count(
+        1 + max((node.arg for node in nodes if node.op is Ops.DEFINE_LOCAL), default=-1)
+    )
+    levels: dict[UOp, list[UOp]] = {}
     for r in sorted(grouped, key=lambda r: r.arg.id):  # the same in every process
-        again[r] = make_range(r.src[0].arg, fresh, AxisType.REDUCE)
-        fresh += 1
-    memories = itertools.count(memory)
+        levels[r] = [make_range(n, next(numbers), AxisType.REDUCE) for n in radices(r.src[0].arg)]
 
     def shared(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         own = next((r for r in node.src[1:] if r in grouped), None) if node.op is Ops.REDUCE else None
@@ -126,35 +131,64 @@ def _share(
         if value.dtype.scalar_type in NARROW:
             value = value.cast(dtypes.float32.vec(value.dtype.count))
         part = UOp(Ops.REDUCE, value.dtype, (value, *rest), node.arg) if rest else value
-        total = _combined_parts(node.arg, part, own, again[own], next(memories), threads, places)
-        return total.cast(node.dtype)
+        count = own.src[0].arg
+        for level in levels[own]:
+            part = _combined_parts(node.arg, part, own, count, level, next(memories), threads, places)
+            count //= level.src[0].arg
+        return part.cast(node.dtype)
 
     done: dict[UOp, UOp] = {}
     return transform(sink, shared, "assign grid", rebuild=index.rebuild, order=nodes, done=done), done
+
+
+def radices(count: int) -> list[int]:
+    """How many parts each thread combines, level by level, until there is one: their product is `count`.
+
+    Few levels, since threads wait for each other at each, of few steps each: 256 in 16 and 16.
+    """
+    found: list[int] = []
+    while count > MOST_PARTS:
+        levels = math.ceil(math.log(count, MOST_PARTS))
+        radix = largest_power_of_two(count, 1 << math.ceil(math.log2(count) / levels))
+        if radix == 1:
+            break
+        found.append(radix)
+        count //= radix
+    return [*found, count] if count > 1 or not found else found
 
 
 def _combined_parts(
     op: Ops,
     part: UOp,
     own: UOp,
-    again: UOp,
+    count: int,
+    level: UOp,
     memory: int,
     threads: Sequence[Sequence[UOp]],
     places: dict[UOp, UOp],
 ) -> UOp:
-    """The parts of all threads along the range `own`: stored in local memory, combined along `again`."""
+    """The parts of `count` threads along the range `own`, stored in local memory; along `level` combined.
+
+    Each thread combines those of its number modulo as many as are left. Where threads are as many as parts,
+    each stores its own; on later levels the first `count` of them do.
+    """
     dtype = part.dtype
     lanes = dtype.count
     size = lanes
+    left = count // level.src[0].arg
     here, there = index.const(0), index.const(0)
     for axis in reversed(threads):  # the first, which is along x, varies fastest
-        length = index.bounds(axis[0].src[0])[1]
-        place = places[axis[0]]
+        length, place = index.bounds(axis[0].src[0])[1], places[axis[0]]
+        other = place
+        if own in axis:
+            length, other = count, level * left + index.mod(place, index.const(left))
         here = here * length + place
-        there = there * length + (again if own in axis else place)
+        there = there * length + other
         size *= length
     local = UOp(Ops.DEFINE_LOCAL, dtype.scalar_type.ptr(size, local=True), (), memory)
     store = UOp(Ops.STORE, dtypes.void, (UOp(Ops.INDEX, local.dtype, (local, here * lanes)), part))
+    if count < own.src[0].arg:
+        store = only_where(store, index.less(places[own], index.const(count)))
     stage = UOp(Ops.STAGE, local.dtype, (local, store))
     load = UOp(Ops.LOAD, dtype, (UOp(Ops.INDEX, local.dtype, (stage, there * lanes)),))
-    return UOp(Ops.REDUCE, dtype, (load, again), op)
+    return UOp(Ops.REDUCE, dtype, (load, level), op)

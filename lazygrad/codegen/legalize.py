@@ -30,6 +30,7 @@ from ..renderer import Renderer
 from .checks import short_conditions
 from .decompose import decompose
 from .emulate import NARROW, Emulation
+from .join_loads import join_loads
 from .products import form_multiply_add, packs
 from .split_lanes import split_lanes
 from .widths import choose_width
@@ -53,7 +54,7 @@ def legalize(sink: UOp, renderer: Renderer, *, multiply_add: bool = True) -> UOp
         sink = transform(sink, Emulation(narrow, renderer).change, "emulate narrow floats")
     sink = decompose(sink, renderer)
     if renderer.target.vector_bytes == 0:
-        sink = split_lanes(sink, renderer)
+        sink = join_loads(split_lanes(sink, renderer), renderer)
     if multiply_add:
         sink = form_multiply_add(sink, renderer)
     return sink

@@ -21,7 +21,7 @@ from typing import Any
 
 from ..dtype import DType, PtrDType, dtypes
 from ..ir.index import bounds
-from ..ir.nest import Block, loop_nest, scan_ranges, scan_values
+from ..ir.nest import Block, is_shared, loop_nest, scan_ranges, scan_values
 from ..ir.ops import ELEMENTWISE, Ops, start_value
 from ..ir.reports import FAILED, FOUND, WORDS, report_memory
 from ..ir.uop import UOp, toposort
@@ -207,11 +207,8 @@ class _Writer:
 
     def is_shared(self, item: UOp | Block) -> bool:
         """Whether it is a STAGE that the threads of a workgroup fill and read together."""
-        if isinstance(item, Block) or item.op is not Ops.STAGE:
-            return False
-        pointer = item.src[0].dtype
         grid = self.renderer is None or self.renderer.target.grid
-        return grid and isinstance(pointer, PtrDType) and pointer.local
+        return grid and isinstance(item, UOp) and is_shared(item)
 
     def open(self, block: Block) -> None:
         loop = block.range
@@ -417,19 +414,25 @@ class _Writer:
 
 
 def _without_repeated_barriers(body: list[UOp]) -> list[UOp]:
-    """The list without BARRIERs that another follows before anything is read, branches or turns."""
+    """The list without BARRIERs that another follows before anything shared is read, or a loop turns."""
     kept: list[UOp] = []
     follows = False
+    branches = 0
     for node in reversed(body):
+        branches += (node.op is Ops.ENDIF) - (node.op is Ops.IF)
         if node.op is Ops.BARRIER:
             if follows:
                 continue
-            follows = True
-        elif node.op in (Ops.LOAD, Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF):
+            follows = branches == 0
+        elif node.op in (Ops.RANGE, Ops.ENDRANGE) or _reads_local(node):
             follows = False
         kept.append(node)
     kept.reverse()
     return kept
+
+
+def _reads_local(node: UOp) -> bool:
+    return node.op is Ops.LOAD and node.src[0].src[0].op is Ops.DEFINE_LOCAL
 
 
 def _is_pure(node: UOp) -> bool:

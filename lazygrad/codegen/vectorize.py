@@ -86,6 +86,7 @@ class _Expander:
     def __init__(self, sink: UOp, lanes: set[UOp], target: Target) -> None:
         self.sink = sink
         self.gathers = target.has_gathers
+        self.scalar_lanes = target.vector_bytes == 0
         self.chains = target.core.chains  # how many sums side by side one reduction is made of, at most
         nodes = sink.toposort()
         ranges_of(sink)
@@ -267,7 +268,7 @@ class _Expander:
         values = same_lanes(without_neutral(op, values))
         loops = tuple([r for r in node.src[1:] if r.arg.kind not in IN_REGISTERS])
         if loops:
-            copies = math.prod(r.src[0].arg for r in self.registers[node])
+            copies = math.prod(r.src[0].arg for r in self.registers[node]) * self.apart_in_lanes(node)
             accumulators = min(len(values), max(1, self.chains // copies))
             fuses = value.op is Ops.MUL and op is Ops.ADD
             bodies = [combined(op, values[i::accumulators], chain=fuses) for i in range(accumulators)]
@@ -280,6 +281,11 @@ class _Expander:
         open_ranges = ranges_of(value)
         same = [r.src[0].arg for r in node.src[1:] if r.arg.kind in IN_REGISTERS and r not in open_ranges]
         return repeated(op, result, math.prod(same))
+
+    def apart_in_lanes(self, node: UOp) -> int:
+        """How many instructions a vector of these values takes: where lanes are scalars, one for each."""
+        lane = self.lane[node]
+        return lane.src[0].arg if lane is not None and self.scalar_lanes else 1
 
     def scan(self, node: UOp, place: Place) -> UOp:
         """What came before this place: from earlier turns, registers and lanes."""

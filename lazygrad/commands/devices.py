@@ -19,7 +19,9 @@ def run(given: argparse.Namespace) -> int:
     found = Device.status()
     width = max(map(len, found)) + 1
     for kind, problem in sorted(found.items(), key=lambda row: (bool(row[1]), row[0])):
-        state = problem or ("works; the default" if kind == default else "works")
+        about = "" if problem or kind == "DISK" else Device[kind].about()
+        works = f"works on {about}" if about else "works"
+        state = problem or (f"{works}; the default" if kind == default else works)
         lines.append(f"{kind:{width}} {'-' if problem else '+'}  {state}")
     print("\n".join(lines))
     return 0

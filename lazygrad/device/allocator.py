@@ -147,6 +147,10 @@ class Allocator:
         """A handle on a part of a handle's memory; it keeps the whole alive."""
         raise NotImplementedError(f"{self.name} has no views of memory")
 
+    def _copy_from(self, handle: Any, other: Allocator, source: Any, nbytes: int) -> bool:
+        """Copy from another device's memory without the host, if this one can: whether it did."""
+        return False
+
     # what Buffer asks
 
     def _rounded(self, nbytes: int) -> int:
@@ -270,7 +274,10 @@ class Allocator:
 
 
 def copy_memory(into: Allocator, target: Any, source: Allocator, handle: Any, nbytes: int) -> None:
-    """Copy `nbytes` between two handles, of this process or not; through the host where neither is."""
+    """Copy `nbytes` between two handles, of this process or not; through the host where neither is
+    and they do not reach each other."""
+    if into._copy_from(target, source, handle, nbytes):
+        return
     seen = source._as_buffer(handle)
     if seen is not None:
         into._copyin(target, seen[:nbytes])

@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, overload
 
@@ -129,6 +130,10 @@ class CompiledDevice:
         """A list of kernels made ready to run again as one, with other memory and other integers."""
         raise NotImplementedError(f"{self.name} runs kernels one by one")
 
+    def about(self) -> str:
+        """What the machine is called, in a word for people; empty where the kind says it all."""
+        return ""
+
     def check(self) -> None:
         """Raise DeviceError if something that only compiling or running needs is missing, and say what."""
 
@@ -149,13 +154,22 @@ class CompiledDevice:
 
 #: Devices that have a name and no runtime yet, and what each waits for.
 PLANNED = {
-    "CUDA": "a runtime over NVRTC and NVIDIA's driver API",
     "METAL": "a runtime over Apple's Metal",
 }
 #: Other libraries' names of kinds.
 _ALSO = {"MPS": "METAL", "OPENCL": "CL"}
 #: Tried in this order for the default; anything else is used only when asked for.
 _REAL_GPUS = ("CUDA", "METAL")
+#: Files of which one is there where such a GPU may be: without them nothing is imported to look for it.
+_SIGNS = {
+    "CUDA": (
+        "/dev/nvidiactl",
+        "/dev/nvmap",  # Jetson
+        "/usr/lib/wsl/lib/libcuda.so.1",
+        r"C:\Windows\System32\nvcuda.dll",
+    ),
+    "METAL": ("/System/Library/Frameworks/Metal.framework",),
+}
 _DATA_ONLY = ("NPY", "DISK")
 
 
@@ -375,12 +389,26 @@ class _Devices:
             if os.environ.get(kind) == "1" and kind not in _DATA_ONLY:
                 return kind
         for kind in _REAL_GPUS:
-            if kind in _runtime_files():
-                try:
-                    return self._get(kind).name
-                except DeviceError:
-                    continue  # no such machine, or no driver: the CPU is always there
+            if kind in _runtime_files() and any(map(os.path.exists, _SIGNS[kind])) and self._works(kind):
+                return kind
         return "CPU"
+
+    def _works(self, kind: str) -> bool:
+        """Whether a GPU can be the default; the CPU is always there. A driver that is broken warns."""
+        try:
+            device = self._get(kind)
+            device.check()
+        except MissingDeviceError as error:
+            if DEBUG >= 1:
+                print(f"the default device is CPU: {error}")
+            return False
+        except DeviceError as error:
+            text = f"the default device is CPU: {error} (DEV=CPU chooses it without this warning)"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+            return False
+        if DEBUG >= 1:
+            print(f"the default device is {kind}: {device.about()}; DEV=CPU chooses the processor")
+        return True
 
     def _after_fork_in_child(self) -> None:
         unsafe = [name for name, device in self._open.items() if not device.fork_safe]

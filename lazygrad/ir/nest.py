@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..dtype import PtrDType
 from .ops import Ops
 from .uop import UOp, toposort
 from .walks import noted, reached
@@ -122,9 +123,20 @@ def output_ranges(nodes: Iterable[UOp]) -> list[UOp]:
     return sorted(found, key=lambda r: (r in scanned, r.arg.kind.value, r.arg.id))
 
 
+def is_shared(stage: UOp) -> bool:
+    """Whether a node is a STAGE in memory that the threads of a workgroup fill and read together."""
+    if stage.op is not Ops.STAGE:
+        return False
+    memory = stage.src[0].dtype
+    return isinstance(memory, PtrDType) and memory.local
+
+
 def nodes_in_order(sink: UOp) -> list[UOp]:
-    """Every node after its sources, in the order of first need; a STORE needs its value before its place."""
-    roots: list[UOp] = []
+    """Every node after its sources, in the order of first need; a STORE needs its value before its place.
+
+    What a workgroup shares is filled first, so that its threads wait for each other once, and not at each.
+    """
+    roots = [node for node in sink.toposort() if is_shared(node)]
     for store in sink.src:
         roots += (*store.src[1:], *store.src[:1], store)
     return toposort((*roots, sink))

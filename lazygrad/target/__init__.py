@@ -3,7 +3,7 @@
 No device is opened here, and no driver asked: this stands below both.
 """
 
-from .facts import Core, Dot, Launch, Memory, Target
+from .facts import Core, Dot, Launch, Memory, Multiprocessor, Target
 from .gpus import GPUS, launch_of
 from .processors import PROCESSORS, Processor, refined
 
@@ -14,6 +14,7 @@ __all__ = [
     "Dot",
     "Launch",
     "Memory",
+    "Multiprocessor",
     "Processor",
     "Target",
     "launch_of",

@@ -113,6 +113,32 @@ class Memory:
 
 
 @dataclass(frozen=True)
+class Multiprocessor:
+    """What one multiprocessor of a GPU has, and what it does in a cycle.
+
+    threads, groups   how many threads and workgroups it holds at most
+    registers         of 4 bytes, which its threads share; one thread has at most `thread_registers`
+    local_bytes       memory for its workgroups
+    warps             instructions that start in a cycle, each for the threads of a warp
+    products          multiply-adds on float32
+    banks             words of 4 bytes that its local memory gives
+    cached            bytes that come from the cache which all share
+    waits             cycles until what is loaded from memory is there
+    """
+
+    threads: int
+    groups: int
+    local_bytes: int
+    products: int
+    registers: int = 65_536
+    thread_registers: int = 255
+    warps: int = 4
+    banks: int = 32
+    cached: int = 64
+    waits: int = 500
+
+
+@dataclass(frozen=True)
 class Launch:
     """What it takes to start work.
 
@@ -120,12 +146,15 @@ class Launch:
     fork       cycles to wake other cores for a kernel in pieces, and to wait for them
     resident   threads of a grid that run at once
     warp       threads of a grid that share an instruction
+    multiprocessor, multiprocessors   what runs them, where that is known, and how many there are
     """
 
     kernel: int = 20_000
     fork: float = 6_000.0
     resident: int = 131_072
     warp: int = 32
+    multiprocessor: Multiprocessor | None = None
+    multiprocessors: int = 0
 
 
 @dataclass(frozen=True)

@@ -167,17 +167,17 @@ GRID = Target(
 )  # fmt: skip
 
 
-def opened(device: str) -> CompiledDevice:
-    """A device; "GRID" is the interpreter with workgroups."""
-    if device != "GRID":
+def opened(device: str | Target) -> CompiledDevice:
+    """A device; "GRID" is the interpreter with workgroups, and another Target it too."""
+    if isinstance(device, str) and device != "GRID":
         return Device[device]
     grid = PythonDevice("PYTHON")
-    grid._renderer = PythonRenderer(GRID)
+    grid._renderer = PythonRenderer(GRID if isinstance(device, str) else device)
     return grid
 
 
 def run(
-    ast: UOp, device: str, contents: Sequence[Sequence[Any]], variables: Any = None, opts: Any = ()
+    ast: UOp, device: str | Target, contents: Sequence[Sequence[Any]], variables: Any = None, opts: Any = ()
 ) -> list[list[Any]]:
     """What a compiled kernel leaves in the buffers it writes; without optimization unless `opts` says."""
     there = opened(device)

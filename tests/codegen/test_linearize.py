@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
+
 from lazygrad import Tensor
 from lazygrad.codegen.compile import stages
-from lazygrad.codegen.grid import _share, assign_grid
+from lazygrad.codegen.evaluate import evaluate
+from lazygrad.codegen.grid import _share, assign_grid, radices
 from lazygrad.codegen.legalize import legalize
 from lazygrad.codegen.linearize import linearize
 from lazygrad.codegen.lower import lower
@@ -21,7 +24,19 @@ from lazygrad.renderer.cstyle import CStyleRenderer
 from lazygrad.renderer.python import PythonRenderer
 from lazygrad.target import Target
 
-from .kernels import GRID, SEVEN, load, memory, plain, reduce, sink, spread, store
+from .kernels import (
+    GRID,
+    SEVEN,
+    load,
+    memory,
+    plain,
+    random_contents,
+    reduce,
+    run,
+    sink,
+    spread,
+    store,
+)
 from .programs import Programs
 from .test_opt import row_sum
 
@@ -188,6 +203,17 @@ def test_loops_over_what_threads_left_are_numbered_as_they_come():
     kernel = apply_opts(lower(sink(store(0, total))), [Opt(OptOps.GROUP, 0, 8)], gpu)
     numbers = [u.arg.id for u in assign_grid(kernel, gpu).toposort() if u.op is Ops.RANGE]
     assert numbers == list(range(numbers[0], numbers[0] + 6))
+
+
+@pytest.mark.parametrize(
+    ("parts", "steps"), [(2, [2]), (16, [16]), (32, [8, 4]), (256, [16, 16]), (23, [23])]
+)
+def test_many_parts_are_combined_level_by_level(parts, steps):
+    assert radices(parts) == steps
+    assert radices(1024) == [16, 8, 8]
+    ast = row_sum(2, 2 * parts)
+    contents = random_contents(ast, 1)
+    assert run(ast, "GRID", contents, opts=[Opt(OptOps.GROUP, 0, parts)]) == evaluate(ast, contents)
 
 
 def test_a_symbolic_axis_is_launched_at_its_maximum():

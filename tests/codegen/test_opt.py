@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 
 import pytest
 
@@ -259,7 +260,7 @@ REFUSALS = [
         column_sum(1 << 14, 64),
         [Opt(OptOps.UPCAST, 0, 16), Opt(OptOps.GROUP, 0, 1024)],
         GPU,
-        "partial results would take 65536 bytes of local memory; GPU has 32768",
+        "partial results would take 70144 bytes of local memory; GPU has 32768",
     ),
     (row_sum(4, 4096), [Opt(OptOps.GROUP, 0, 1024)], CPU, "at most 512 partial results are kept at once"),
     (add(32), [Opt(OptOps.THREAD, 0, 4)], GPU, "runs a grid of threads already"),
@@ -297,7 +298,20 @@ REFUSALS = [
         "a STAGE along this axis is filled in each iteration",
     ),
     (add(32), [Opt(OptOps.STAGE, 0, 1)], CPU, "one iteration of axis 0 reads one element of data1"),
-    (matmul(4, 8, 4), [Opt(OptOps.STAGE, 1, 1)], GPU, "shared by a workgroup are not implemented yet"),
+    (matmul(4, 8, 4), [Opt(OptOps.STAGE, 2, 1)], replace(GPU, has_local=False), "of GPU share no memory"),
+    (matmul(4, 8, 4), [Opt(OptOps.NOLOCALS), Opt(OptOps.STAGE, 2, 1)], GPU, "NOLOCALS was applied"),
+    (
+        matmul(32, 8, 4),
+        [Opt(OptOps.STAGE, 0, 1), Opt(OptOps.LOCAL, 0, 4)],
+        GPU,
+        "a STAGE along this axis is filled in each iteration: apply this Opt before STAGE",
+    ),
+    (
+        matmul(512, 96, 4),
+        [Opt(OptOps.LOCAL, 0, 512), Opt(OptOps.UNROLL, 0, 32), Opt(OptOps.STAGE, 2, 1)],
+        GPU,
+        "bytes of local memory; GPU has 32768",
+    ),
     (matmul(4, 8, 4), [Opt(OptOps.UPCAST, 0, 0), Opt(OptOps.STAGE, 0, 1)], CPU, "no loop is left"),
     (
         matmul(4, 1 << 20, 4),

@@ -117,14 +117,13 @@ def test_a_launch_gives_each_pointer_its_array(language: str, tmp_path: Path) ->
 
 @needs("nvrtc")
 def test_nvrtc_compiles_what_a_user_gave() -> None:
-    nvrtc = require("nvrtc")
-    assert compiled(nvrtc, spec_for("cuda:sm_90").src, "sm_90") == ""
-    assert compiled(nvrtc, spec_for("cuda:sm_90", swapped=True).src, "sm_90") == ""
+    assert compiled(spec_for("cuda:sm_90").src, "sm_90") == ""
+    assert compiled(spec_for("cuda:sm_90", swapped=True).src, "sm_90") == ""
     wrong = CUDA.replace("twice(y[i])", "thrice(y[i])")
     [kernel] = Tensor.custom_kernel(
         {"llvm": LLVM, "cuda": wrong}, outputs=ones("CPU"), grid=2, inputs=[ones("CPU")] * 2
     ).kernels(target="cuda")
-    assert "(8): error" in compiled(nvrtc, kernel.source, "sm_80")  # the user's own line
+    assert "(8): error" in compiled(kernel.source, "sm_80")  # the user's own line
 
 
 def test_one_array_as_two_inputs_is_one_parameter() -> None:

@@ -30,6 +30,15 @@ MEETING = {
     "row-sums-of-threads": ("row-sums", [Opt(OptOps.GROUP, 0, 8), Opt(OptOps.LOCAL, 0, 2)]),
     "row-sums-consecutive": ("row-sums", [Opt(OptOps.GROUPTOP, 0, 16)]),
     "matmul-grouped": ("matmul", [Opt(OptOps.GROUP, 0, 4), Opt(OptOps.LOCAL, 0, 4)]),
+    "matmul-staged": (
+        "matmul",
+        [
+            *(Opt(OptOps.UPCAST, axis, 4) for axis in (0, 1)),
+            *(Opt(OptOps.LOCAL, axis, 2) for axis in (0, 1)),
+            Opt(OptOps.UNROLL, 0, 4),
+            *(Opt(OptOps.STAGE, 2, data) for data in (1, 2)),
+        ],
+    ),
 }
 NAMES = [*KERNELS, *MEETING]
 

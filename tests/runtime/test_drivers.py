@@ -1,8 +1,10 @@
-"""What holds on every device behind a driver with memory and a queue of its own: CL, and WEBGPU."""
+"""What holds on every device behind a driver with a queue of its own: CL, WEBGPU, and emulated CUDA."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -11,11 +13,15 @@ from lazygrad import Context, Tensor, TinyJit, Variable, dtypes
 from lazygrad.device import Buffer, Device, DeviceError, OutOfMemoryError
 from lazygrad.dtype import ALL_DTYPES
 from tests.helpers import in_threads, needs
+from tests.runtime.emulated_cuda.fixture import emulated
+
+REAL = [pytest.param(name, marks=needs(name.lower())) for name in ("CL", "WEBGPU")]
 
 
-@pytest.fixture(params=[pytest.param(name, marks=needs(name.lower())) for name in ("CL", "WEBGPU")])
-def name(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture(params=[*REAL, pytest.param("CUDA", marks=needs("g++", "nvrtc"))])
+def name(request: pytest.FixtureRequest) -> Iterator[str]:
+    with emulated() if request.param == "CUDA" else contextlib.nullcontext():
+        yield request.param
 
 
 def numbers(*shape: int) -> np.ndarray:
@@ -102,7 +108,7 @@ def test_threads_share_a_kernel(name):
     in_threads(4, work)
 
 
-def test_it_is_never_the_default(name):
+def test_it_works_and_is_not_the_default_of_a_machine_without_a_gpu(name):
     assert name in Device.known()
     assert not Device.status()[name]
     assert name != Device.DEFAULT

@@ -36,11 +36,12 @@ def test_a_reduction_is_shared_as_far_as_threads_run_at_once():
 
 @pytest.mark.parametrize(("arch", "is_shared"), [("sm_75", False), ("sm_86", False), ("sm_90", True)])
 def test_a_small_matmul_fills_a_large_gpu_along_its_reduction_too(arch, is_shared):
-    product = Tensor.empty(256, 256) @ Tensor.empty(256, 256)
+    """Blocks of 16 x 16 results would be 30 workgroups, for 132 multiprocessors."""
+    product = Tensor.empty(80, 256) @ Tensor.empty(256, 96)
     assert (OptOps.GROUP in [o.op for o in opts(product, arch)]) == is_shared
 
 
 @pytest.mark.parametrize(("arch", "is_tiled"), [("sm_75", True), ("sm_80", False), ("sm_90", False)])
 def test_a_thread_computes_a_tile_where_enough_are_left(arch, is_tiled):
-    product = Tensor.empty(160, 256) @ Tensor.empty(256, 160)
-    assert (OptOps.UPCAST in [o.op for o in opts(product, arch)]) == is_tiled
+    pictures = Tensor.empty(1, 16, 12, 12).conv2d(Tensor.empty(160, 16, 3, 3))
+    assert (OptOps.UPCAST in [o.op for o in opts(pictures, arch)]) == is_tiled

@@ -260,6 +260,7 @@ class Local:
         require(not loops.no_locals, "NOLOCALS was applied")
         require(axis.output, "LOCAL is for axes of outputs; GROUP is for those that are reduced")
         require(is_parallel(axis), "every thread would repeat what the axis shares")
+        require_shared_stages(loops, axis)
         require_whole_steps(axis, amount)
 
     def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:

@@ -67,7 +67,7 @@ def candidates(facts: Facts, target: Target) -> list[list[Opt]]:
 
 def _tilings(facts: Facts, target: Target) -> Iterator[tuple[list[Opt], Tiling]]:
     """Opts that come first, and a way to tile what is then there; nothing for what is no contraction."""
-    if not _is_contraction(facts) or facts.streamed(target.vector_bytes // facts.element_bytes):
+    if not is_contraction(facts) or facts.streamed(target.vector_bytes // facts.element_bytes):
         return
     dots = _dots(facts, target)
     for opts, per_step in ((_windows(facts, target), 1), (dots, int(dots[-1].amount or 1) if dots else 0)):
@@ -104,7 +104,7 @@ def _dots(facts: Facts, target: Target) -> list[Opt]:
     return []
 
 
-def _is_contraction(facts: Facts) -> bool:
+def is_contraction(facts: Facts) -> bool:
     """One reduction nest over parallel outputs, of known sizes, with work enough."""
     axes = facts.loops.axes
     sizes = [size_of(axis) for axis in axes]

@@ -33,9 +33,9 @@ class _Grouped:
         require(bool(axis.ranges), "no loop is left along the axis")
         if axis.output:
             require_any_order(loops, axis)
+        require_shared_stages(loops, axis)
         if not target.grid:
             require(amount <= MAX_UNROLL, f"at most {MAX_UNROLL} partial results are kept at once")
-            require_shared_stages(loops, axis)
             return
         require(target.has_local, f"the workgroups of {target.name} share no memory")
         require(not loops.no_locals, "NOLOCALS was applied")

@@ -8,8 +8,10 @@ from ...ir.args import AxisType
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...target import Target
+from ..grid import radices
 from ..ranges import IN_REGISTERS
 from .loops import Loops
+from .shared import shared_copies
 
 _THREADS = (AxisType.LOCAL, AxisType.GROUP)
 
@@ -20,13 +22,25 @@ def threads_of(loops: Loops) -> int:
 
 
 def shared_bytes(loops: Loops) -> int:
-    """The local memory for partial results: one for each thread, and each value that it computes at once."""
+    """The local memory for partial results: one for each thread, and each value that it computes at once.
+
+    Where they are combined level by level, those of each level have memory of their own.
+    """
     total = 0
     for node in loops.sink.toposort():
-        if node.op is Ops.REDUCE and any(r.arg.kind is AxisType.GROUP for r in node.src[1:]):
+        group = (
+            next((r for r in node.src[1:] if r.arg.kind is AxisType.GROUP), None)
+            if node.op is Ops.REDUCE
+            else None
+        )
+        if group is not None:
             at_once = math.prod(r.src[0].arg for r in ranges_of(node) if r.arg.kind in IN_REGISTERS)
-            total += at_once * max(node.dtype.itemsize, 4)
-    return total * threads_of(loops)
+            parts = count = group.src[0].arg
+            for radix in radices(count)[:-1]:
+                count //= radix
+                parts += count
+            total += at_once * max(node.dtype.itemsize, 4) * parts * threads_of(loops) // group.src[0].arg
+    return total
 
 
 def exceeded(loops: Loops, target: Target) -> str:
@@ -37,8 +51,8 @@ def exceeded(loops: Loops, target: Target) -> str:
     most = min(target.group_threads, target.group_sizes[0])
     if threads > most:
         return f"a workgroup would have {threads} threads; {target.name} has at most {most}"
-    nbytes = shared_bytes(loops)
-    if nbytes > target.local_bytes:
-        room = target.local_bytes
-        return f"partial results would take {nbytes} bytes of local memory; {target.name} has {room}"
+    parts, copies, room = shared_bytes(loops), shared_copies(loops.sink), target.local_bytes
+    if parts + copies > room:
+        what = " and ".join([*["partial results"] * (parts > 0), *["copies"] * (copies > 0)])
+        return f"{what} would take {parts + copies} bytes of local memory; {target.name} has {room}"
     return ""

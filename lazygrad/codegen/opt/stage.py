@@ -17,6 +17,7 @@ from ...target import Target
 from ..ranges import IN_REGISTERS, index_nodes, is_computed, make_range, stride, substitute_ranges
 from .actions import OptOps, opt, require
 from .loops import Axis, Loops
+from .shared import staged_by_workgroup
 from .windows import WHOLE, place_of, windows
 
 #: The side of the squares in which a copy is transposed.
@@ -45,18 +46,22 @@ class Stage:
     counts = "all"
 
     def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
-        require(not target.grid, f"{target.name}: copies shared by a workgroup are not implemented yet")
+        if target.grid:
+            require(target.has_local, f"the workgroups of {target.name} share no memory")
+            require(not loops.no_locals, "NOLOCALS was applied")
         require(bool(axis.outermost), "no loop is left along the axis")
         found = staged_values(loops.sink, amount)
         require(bool(found), f"nothing loads data{amount}")
-        inside = loops_around(loops, axis)
-        limit = max(target.memory.sizes)
+        inside = loops_around(loops, axis, target)
+        limit = target.local_bytes if target.grid else max(target.memory.sizes)
         for value in found:
             require(not is_computed(place_of(value)), f"data{amount} is read at computed indices")
             closed = ranges_of(value) - inside
             require(bool(closed), f"one iteration of axis {axis.number} reads one element of data{amount}")
             fixed = all(r.src[0].op is Ops.CONST for r in closed)
             require(fixed, "the copy would have a size that is not known")
+            if target.grid:
+                continue  # `limits` counts what a workgroup's memory holds
             size = math.prod(r.src[0].arg for r in closed) * value.dtype.itemsize
             if size > limit:
                 found_once = windows(value, closed, 0)
@@ -65,17 +70,26 @@ class Stage:
             require(size <= limit, f"the copy has {size} bytes; at most {limit} are kept")
 
     def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
-        inside = loops_around(loops, axis)
+        inside = loops_around(loops, axis, target)
         sink = loops.sink
         for value in staged_values(sink, amount):
-            sink = replaced(sink, value, staged(sink, value, inside, target.memory.line))
+            if target.grid:
+                copy = staged_by_workgroup(sink, value, inside, target)
+            else:
+                copy = staged(sink, value, inside, target.memory.line)
+            sink = replaced(sink, value, copy)
         return loops.with_sink(sink)
 
 
-def loops_around(loops: Loops, axis: Axis) -> frozenset[UOp]:
-    """The loops that stand around one turn of the axis' outermost one, with that one."""
+def loops_around(loops: Loops, axis: Axis, target: Target) -> frozenset[UOp]:
+    """The loops that stand around one turn of the axis' outermost one, with that one.
+
+    On a grid those that count workgroups: its threads share a copy.
+    """
     outputs = [r for r in output_ranges(loops.sink.toposort()) if r.arg.kind not in IN_REGISTERS]
     own = axis.outermost
+    if target.grid:
+        return frozenset(r for r in outputs if r.arg.kind is AxisType.GLOBAL).union(own)
     last = max((outputs.index(r) for r in own if r in outputs), default=len(outputs) - 1)
     return frozenset(outputs[: last + 1]).union(r for r in own if r not in outputs)
 

@@ -1,5 +1,7 @@
 """Which Opts to apply on a target that runs a grid of threads in workgroups, where nobody says.
 
+Products of matrices are computed in blocks (`blocks.py`). Anything else by rules:
+
 1. Where nothing is reduced, wide loads and stores: a thread computes a vector's worth of neighbours.
 2. If loaded values serve several places of two output axes, a thread computes a small tile of them.
 3. Where outputs are few, or memory is contiguous along a long reduction, a workgroup shares it.
@@ -16,6 +18,7 @@ from ...target import Target
 from ..ranges import in_order, largest_power_of_two, typical
 from ..work import issued
 from .actions import KernelOptError, Opt, OptOps, apply_opt
+from .blocks import shared_blocks
 from .facts import MAX_COST, SHORT, Facts
 from .limits import threads_of
 from .loops import Axis, Loops, is_parallel
@@ -41,6 +44,9 @@ def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
     if not loops.axes or in_order(loops.sink):
         return []
     plan = _Plan(loops, target)
+    blocks = shared_blocks(plan.facts, target)
+    if blocks:
+        return blocks
     if not plan.facts.sums:
         plan.load_wide()
     elif plan.outputs() >= TILED * target.launch.resident:

@@ -24,7 +24,8 @@ class Dialect:
     buffer, restrict     a parameter: `{buffer}float*{restrict} data0`
     variable, reference  another: `{variable}int{reference} n`
     more_parameters      at the end of the list
-    local_memory    the qualifier
+    local_memory, local_pointer    the qualifiers of memory that a workgroup shares, and of pointers into it
+    local_aligned   another one, of memory that vectors are loaded from or stored to
     function        qualifiers of the small functions written before a kernel
     header          lines at the top of every text
     headers         a dtype that is used, or "INFINITY", "NAN" → a line
@@ -50,6 +51,8 @@ class Dialect:
     reference: str = ""
     more_parameters: str = ""
     local_memory: str = ""
+    local_pointer: str = ""
+    local_aligned: str = ""
     function: str = "inline"
     header: tuple[str, ...] = ()
     headers: Mapping[DType | str, str] = field(default_factory=dict)

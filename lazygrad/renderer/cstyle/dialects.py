@@ -12,7 +12,7 @@ from . import arithmetic, control, extension, memory
 from .arithmetic import may_overflow, on_unsigned
 from .control import place
 from .dialect import Dialect
-from .memory import called, calling, is_unaligned, is_wide, lanes_at, lanes_to, load, store
+from .memory import called, calling, is_misplaced, is_unaligned, is_wide, lanes_at, lanes_to, load, store
 
 _NUMBERS = tuple(d for d in ALL_DTYPES if d.fmt is not None and d is not dtypes.bool)
 _SHORT_NAMES = {d: d.name for d in (dtypes.bool, *_NUMBERS)}
@@ -34,14 +34,6 @@ COMMON = arithmetic.ROWS + memory.ROWS + control.ROWS
 _OVERFLOW = PatternMatcher(
     [(UPat((Ops.ADD, Ops.SUB, Ops.MUL, Ops.NEG)), on_unsigned, may_overflow)], on=dtypes.ints
 )
-#: Vectors are read and written at multiples of their size only, others lane by lane.
-_ALIGNED = PatternMatcher(
-    [
-        (UPat(Ops.LOAD), load(lanes_at), is_unaligned),
-        (UPat(Ops.STORE), store(lanes_to), is_unaligned),
-    ]
-)
-
 C = Dialect(
     rows=extension.ROWS + COMMON,
     types=_C_NAMES,
@@ -88,6 +80,7 @@ OPENCL = Dialect(
     kernel="__kernel void {name}({parameters})",
     buffer="__global ",
     local_memory="__local ",
+    local_pointer="__local ",
     function="static inline",
     header=("#pragma OPENCL FP_CONTRACT OFF",),
     headers={
@@ -102,9 +95,10 @@ CUDA = Dialect(
         [
             (UPat(Ops.SPECIAL), place("blockIdx.{axis}", "threadIdx.{axis}")),
             (UPat(Ops.BARRIER), "__syncthreads();"),
+            (UPat(Ops.LOAD), load(lanes_at), is_misplaced),
+            (UPat(Ops.STORE), store(lanes_to), is_misplaced),
         ]
     )
-    + _ALIGNED
     + _OVERFLOW
     + COMMON,
     types=_C_NAMES,
@@ -119,6 +113,7 @@ CUDA = Dialect(
     long_suffix="ll",
     kernel='extern "C" __global__ void __launch_bounds__({bounds}) {name}({parameters})',
     local_memory="__shared__ ",
+    local_aligned="__align__(16) ",
     function="static __device__ __forceinline__",
     header=("#define INFINITY (__int_as_float(0x7f800000))", "#define NAN (__int_as_float(0x7fffffff))"),
     headers={dtypes.float16: "#include <cuda_fp16.h>"},
@@ -132,9 +127,10 @@ METAL = Dialect(
         [
             (UPat(Ops.SPECIAL), place("gid.{axis}", "lid.{axis}")),
             (UPat(Ops.BARRIER), "threadgroup_barrier(mem_flags::mem_threadgroup);"),
+            (UPat(Ops.LOAD), load(lanes_at), is_unaligned),
+            (UPat(Ops.STORE), store(lanes_to), is_unaligned),
         ]
     )
-    + _ALIGNED
     + COMMON,
     types={d: name for d, name in _SHORT_NAMES.items() if d is not dtypes.float64},
     vector_types={d: _SHORT_NAMES[d] for d in _NUMBERS if d is not dtypes.float64},
@@ -150,6 +146,7 @@ METAL = Dialect(
         "uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]"
     ),
     local_memory="threadgroup ",
+    local_pointer="threadgroup ",
     header=("#include <metal_stdlib>", "using namespace metal;"),
     sqrt="precise::sqrt",
     bitcast="as_type<{type}>({value})",

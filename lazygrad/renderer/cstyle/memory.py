@@ -29,7 +29,7 @@ def value_at(ctx: Text, index: UOp, dtype: DType) -> str:
     pointer = index.src[0].dtype
     space = ctx.row.buffer
     if index.src[0].op is Ops.DEFINE_LOCAL:
-        space = ctx.row.local_memory if isinstance(pointer, PtrDType) and pointer.local else ""
+        space = ctx.row.local_pointer if isinstance(pointer, PtrDType) and pointer.local else ""
     kind = dtypes.int8.vec(dtype.count) if dtype.scalar_type is dtypes.bool else dtype
     return f"*(({space}{ctx.type(kind)}*)({ctx.of(index)}))"
 
@@ -112,6 +112,16 @@ def is_unaligned(node: UOp) -> bool:
     return count > 1 and (buffer.op is not Ops.DEFINE_GLOBAL or multiple_of(position) % count != 0)
 
 
+def is_misplaced(node: UOp) -> bool:
+    """The same, where memory that a workgroup shares begins at a multiple of every vector's size."""
+    buffer, position = node.src[0].src[:2]
+    memory = buffer.dtype
+    if buffer.op is Ops.DEFINE_LOCAL and isinstance(memory, PtrDType) and memory.local:
+        count = (node.src[1] if node.op is Ops.STORE else node).dtype.count
+        return count > 1 and multiple_of(position) % count != 0
+    return is_unaligned(node)
+
+
 def lanes_at(ctx: Text, index: UOp, dtype: DType) -> str:
     return ctx.vector(dtype, [f"{ctx.of(index)}[{lane}]" for lane in range(dtype.count)])
 
@@ -142,9 +152,15 @@ def define_local(attributes: str = "") -> Row:
         assert isinstance(node.dtype, PtrDType)
         kind, name = local(ctx, node)
         qualifier = ctx.row.local_memory if node.dtype.local else ""
+        if node.dtype.local and ctx.row.local_aligned and any(_is_wide_in(node, u) for u in ctx.uops):
+            qualifier += ctx.row.local_aligned
         return ctx.line(f"{qualifier}{kind} {name}[{node.dtype.size}]{attributes};")
 
     return text
+
+
+def _is_wide_in(memory: UOp, node: UOp) -> bool:
+    return node.op in (Ops.LOAD, Ops.STORE) and node.src[0].src[0] is memory and is_wide(node)
 
 
 ROWS = PatternMatcher(

@@ -1,15 +1,22 @@
-// The words of CUDA C++ that generated kernels use, with a meaning on a CPU. Barriers need threads.h before this.
+// The words of CUDA C++ that generated kernels use, with a meaning on a CPU. Barriers need threads.h before this, unless
+// who includes it says what a thread's place, shared memory and a barrier are (tests/runtime/emulated_cuda).
 #define sqrtf __builtin_sqrtf
 #define sqrt __builtin_sqrt
 #define truncf __builtin_truncf
 #define trunc __builtin_trunc
 #define fmaf __builtin_fmaf
 #define fma __builtin_fma
-#define __global__
 #define __device__
-#define __shared__ static
+#define __align__(bytes) __attribute__((aligned(bytes)))
 #define __forceinline__ inline
 #define __launch_bounds__(threads)
+#ifndef __global__
+#define __global__
+#define __shared__ static
+#define __syncthreads() meet()
+struct Place { int x, y, z; };
+static thread_local Place blockIdx, threadIdx;
+#endif
 static inline float __int_as_float(int bits) { float f; __builtin_memcpy(&f, &bits, 4); return f; }
 #define VECTORS(T, name) \
   struct name##2 { T x, y; }; \
@@ -18,8 +25,11 @@ static inline float __int_as_float(int bits) { float f; __builtin_memcpy(&f, &bi
   static inline name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
 VECTORS(float, float)
 VECTORS(double, double)
+VECTORS(signed char, char)
+VECTORS(unsigned char, uchar)
+VECTORS(short, short)
+VECTORS(unsigned short, ushort)
 VECTORS(int, int)
 VECTORS(unsigned int, uint)
-struct Place { int x, y, z; };
-static thread_local Place blockIdx, threadIdx;
-#define __syncthreads() meet()
+VECTORS(long long, longlong)
+VECTORS(unsigned long long, ulonglong)

@@ -1,0 +1,124 @@
+"""A STAGE on a grid: a copy in memory that the threads of a workgroup fill together, and share.
+
+Who fills which element is said later, when all threads are known (`codegen/grid.py`): here the loops that
+fill it walk its elements as they lie in the source, so that neighbouring threads read neighbours there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from ...dtype import PtrDType, dtypes
+from ...ir import index
+from ...ir.args import AxisType
+from ...ir.nest import ranges_of
+from ...ir.ops import Ops
+from ...ir.uop import UOp
+from ...target import Target
+from ..ranges import make_range, stride, substitute_ranges
+from .windows import place_of, windows
+
+#: Words of 4 bytes that lie in banks of their own: NVIDIA's "CUDA C++ Programming Guide", shared memory.
+BANKS = 32
+#: Bytes by which rows are kept apart that would lie in the same banks: a vector, so that they stay aligned.
+APART = 16
+
+
+def staged_by_workgroup(sink: UOp, value: UOp, inside: frozenset[UOp], target: Target) -> UOp:
+    """The value, read from a STAGE that a workgroup fills in each turn of the loops `inside`."""
+    nodes = sink.toposort()
+    fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
+    number = 1 + max((node.arg for node in nodes if node.op is Ops.DEFINE_LOCAL), default=-1)
+    found = windows(value, ranges_of(value) - inside, fresh)
+    at = found.place if found else {r: r for r in ranges_of(value) - inside}
+    source = found.value if found else value
+    place = place_of(source).src[1]
+    steps = {r: stride(place, r) or 0 for r in at}
+    filling = sorted(at, key=lambda r: (-abs(steps[r]), r.arg.id))
+    reading = sorted(at, key=lambda r: _reading(r, steps[r]))
+    itemsize = value.dtype.itemsize
+    own, loops = _loops(filling, place, fresh + len(at), target.load_bytes // itemsize)
+    strides, size = _layout(reading, filling[-1], itemsize)
+    memory = UOp(Ops.DEFINE_LOCAL, value.dtype.ptr(size, local=True), (), number)
+    there, here = _place(strides, own), _place(strides, at)
+    copied = substitute_ranges(source, dict(own))
+    store = UOp(Ops.STORE, dtypes.void, (UOp(Ops.INDEX, memory.dtype, (memory, there)), copied))
+    stage = UOp(Ops.STAGE, memory.dtype, (memory, store, *loops))
+    return UOp(Ops.LOAD, value.dtype, (UOp(Ops.INDEX, memory.dtype, (stage, here)),))
+
+
+def copied_bytes(value: UOp, inside: frozenset[UOp]) -> int:
+    """What the copy of a value takes, with the most that keeps its rows apart."""
+    closed = ranges_of(value) - inside
+    found = windows(value, closed, 0)
+    elements = math.prod(r.src[0].arg for r in (found.place if found else closed))
+    return int(elements * value.dtype.itemsize * (1 + APART / (4 * BANKS)))
+
+
+def _reading(r: UOp, step: int) -> tuple[int, int, int]:
+    """The order of a copy as it is read, the slowest first.
+
+    Turns of loops come first, then what is written out; then the outputs of a workgroup, threads and
+    registers, as they are in the result: registers that are neighbours are loaded as vectors, and threads
+    that are neighbours read other banks.
+    """
+    kind = r.arg.kind
+    group = 0 if kind in (AxisType.REDUCE, AxisType.LOOP) else 1 if kind is AxisType.UNROLL else 2
+    return group, -abs(step), r.arg.id
+
+
+def _layout(order: Iterable[UOp], contiguous: UOp, itemsize: int) -> tuple[dict[UOp, int], int]:
+    """How far apart the places on each axis are, the last one densest, and the size of all.
+
+    Threads fill neighbours along `contiguous`: where those would lie in the same banks, there is a gap.
+    """
+    strides: dict[UOp, int] = {}
+    size = 1
+    for r in reversed(list(order)):
+        if r is contiguous and size > 1 and size * itemsize % (4 * BANKS) == 0:
+            size += APART // itemsize
+        strides[r] = size
+        size *= r.src[0].arg
+    return strides, size
+
+
+def _place(strides: dict[UOp, int], at: dict[UOp, UOp]) -> UOp:
+    place = index.const(0)
+    for r, step in strides.items():
+        place = place + at[r] * step
+    return place
+
+
+def _loops(filling: list[UOp], place: UOp, fresh: int, width: int) -> tuple[dict[UOp, UOp], list[UOp]]:
+    """The place on each axis of a copy, and the loops that walk them, the outermost first.
+
+    Where whole vectors lie side by side in the source, a thread takes one.
+    """
+    own: dict[UOp, UOp] = {}
+    loops: list[UOp] = []
+    for r in filling:
+        size = r.src[0].arg
+        if r is filling[-1] and width > 1 and size % width == 0 and _is_aligned(place, r, width):
+            lanes = make_range(width, fresh + 1, AxisType.UPCAST)
+            turns = make_range(size // width, fresh, AxisType.LOOP)
+            own[r] = turns * width + lanes if size > width else lanes
+            loops += [turns, lanes] if size > width else [lanes]
+        else:
+            own[r] = make_range(size, fresh, AxisType.LOOP)
+            loops.append(own[r])
+        fresh += 2
+    return own, loops
+
+
+def _is_aligned(place: UOp, r: UOp, width: int) -> bool:
+    """Whether the source is contiguous along `r`, and begins at multiples of a width elsewhere."""
+    terms, constant = index.terms_of(place)
+    others = [coefficient for monomial, coefficient in terms.items() if monomial != (r,)]
+    return terms.get((r,)) == 1 and all(n % width == 0 for n in (constant, *others))
+
+
+def shared_copies(sink: UOp) -> int:
+    """The bytes of a workgroup's memory that hold copies."""
+    memories = [node.src[0].dtype for node in sink.toposort() if node.op is Ops.STAGE]
+    return sum(m.size * m.base.itemsize for m in memories if isinstance(m, PtrDType) and m.local)

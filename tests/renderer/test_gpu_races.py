@@ -1,0 +1,187 @@
+"""CUDA's texts under a checker of races and of bounds: every access of every thread is looked at
+(tests/runtime/emulated_cuda/machine.cpp), for each kernel with Opts that share work among threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lazygrad.codegen.compile import compile_kernel
+from lazygrad.codegen.opt import KernelOptError, Opt, OptOps
+from lazygrad.ir import Ops
+from lazygrad.renderer import ProgramSpec
+from lazygrad.renderer.cstyle import CUDARenderer
+from lazygrad.renderer.cstyle.dialects import cuda_target
+from tests.codegen.test_opt import matmul
+from tests.helpers import needs
+from tests.runtime.emulated_cuda.machine import Outcome, Text, launch
+
+from .support import GPU_RENDERERS
+from .test_gpu_runs import KERNELS, MEETING, contents, interpreted
+from .test_kernels import ast_of
+
+pytestmark = needs("g++")
+
+LOCAL, GROUP, GROUPTOP, UPCAST = OptOps.LOCAL, OptOps.GROUP, OptOps.GROUPTOP, OptOps.UPCAST
+#: Opts that are tried on every kernel; those that are illegal for it are left out.
+SHARED = {
+    "local": [Opt(LOCAL, 0, 4)],
+    "locals": [Opt(LOCAL, 0, 2), Opt(LOCAL, 1, 4)],
+    "upcast-local": [Opt(UPCAST, 0, 4), Opt(LOCAL, 0, 2)],
+    "group": [Opt(GROUP, 0, 8)],
+    "grouptop": [Opt(GROUPTOP, 0, 8)],
+    "group-local": [Opt(GROUP, 0, 4), Opt(LOCAL, 0, 4)],
+    "grouptop-local": [Opt(GROUPTOP, 0, 4), Opt(LOCAL, 0, 2)],
+}
+
+
+class Memory:
+    """A copy of an array that ends where its pages end: what lies behind belongs to nobody."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.nbytes = array.nbytes
+        self.pages = mmap.mmap(-1, -(-max(array.nbytes, 1) // 4096) * 4096)
+        self.pages[: array.nbytes] = array.tobytes()
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.pages))
+
+    @property
+    def range(self) -> tuple[int, int]:
+        return self.address, self.nbytes
+
+    def tobytes(self) -> bytes:
+        return self.pages[: self.nbytes]
+
+
+def checked(
+    text: str,
+    groups: Sequence[int],
+    threads: Sequence[int],
+    memory: Sequence[Memory],
+    values: Sequence[int] = (),
+) -> Outcome:
+    """Run a kernel on this memory and nothing else."""
+    arguments = [each.address.to_bytes(8, "little") for each in memory]
+    arguments += [value.to_bytes(8, "little") for value in values]
+    ranges = [each.range for each in memory]
+    return launch(Text(text), arguments, groups, threads, ranges, check=True)
+
+
+def problem_of(spec: ProgramSpec) -> str:
+    """What the checker says of a kernel, or that its result is not the interpreter's."""
+    arrays = contents(spec)
+    values = tuple(5 for _ in spec.vars)
+    memory = [Memory(array) for array in arrays]
+    outcome = checked(spec.src, spec.global_size or (1, 1, 1), spec.local_size or (1, 1, 1), memory, values)
+    if outcome.fault or outcome.report:
+        return f"{outcome.fault} {outcome.report}\n{spec.src}"
+    for each, array, raw in zip(memory, arrays, interpreted(spec, arrays, values), strict=True):
+        found, wanted = (np.frombuffer(b, array.dtype).copy() for b in (each.tobytes(), raw))
+        if not np.array_equal(found, wanted, equal_nan=array.dtype.kind == "f"):
+            return f"the interpreter computes {wanted}, not {found}\n{spec.src}"
+    return ""
+
+
+def specs_of(name: str) -> dict[str, ProgramSpec]:
+    """A kernel with its own Opts, with those that are chosen, and with each of SHARED that is legal."""
+    renderer = GPU_RENDERERS["cuda"]
+    found = {"own": compile_kernel(ast_of(name), renderer, KERNELS[name][2])}
+    found["chosen"] = compile_kernel(ast_of(name), renderer)
+    found |= {
+        each: compile_kernel(ast_of(name), renderer, opts)
+        for each, (kernel, opts) in MEETING.items()
+        if kernel == name
+    }
+    for each, opts in SHARED.items():
+        try:
+            found[each] = compile_kernel(ast_of(name), renderer, opts)
+        except KernelOptError:
+            continue
+    texts: dict[str, None] = {}
+    return {
+        each: spec
+        for each, spec in found.items()
+        if spec.src not in texts and not texts.update({spec.src: None})
+    }
+
+
+@pytest.mark.parametrize("name", [n for n in KERNELS if n != "halves"])
+def test_no_thread_disturbs_another(name: str) -> None:
+    problems = {opts: problem for opts, spec in specs_of(name).items() if (problem := problem_of(spec))}
+    assert not problems, "\n".join(f"{opts}: {problem}" for opts, problem in problems.items())
+
+
+def test_threads_that_fill_copies_of_a_product_disturb_none() -> None:
+    """As an H100 would run it, if it had four multiprocessors: both copies, vectors, and a border."""
+    target = cuda_target("sm_90")
+    small = replace(target, launch=replace(target.launch, multiprocessors=4))
+    spec = compile_kernel(matmul(72, 33, 64), CUDARenderer(small))
+    assert [opt.op for opt in spec.applied_opts].count(OptOps.STAGE) == 2
+    assert problem_of(spec) == ""
+
+
+def test_threads_meet_in_what_is_checked() -> None:
+    meeting = [
+        opts for opts, spec in specs_of("row-sums").items() if any(u.op is Ops.BARRIER for u in spec.uops)
+    ]
+    assert {"group", "grouptop", "group-local", "grouptop-local"} <= set(meeting)
+
+
+# *** faults that are planted
+
+HEAD = 'extern "C" __global__ void __launch_bounds__(8) k(float* data0, float* data1) {\n'
+SUM = """\
+  __shared__ float temp0[8];
+  *(temp0+threadIdx.x) = *(data1+threadIdx.x);
+  __syncthreads();
+  if (threadIdx.x == 0) { float sum = 0; for (int n = 0; n < 8; n++) sum = sum+*(temp0+n); *data0 = sum; }
+}"""
+
+
+def fault(text: str, size: int = 8, groups: int = 1) -> Outcome:
+    memory = [Memory(np.zeros(1, np.float32)), Memory(np.arange(size, dtype=np.float32))]
+    outcome = checked(HEAD + text, (groups, 1, 1), (8, 1, 1), memory)
+    if not outcome.fault and not outcome.report:
+        assert np.frombuffer(memory[0].tobytes(), np.float32)[0] == 28
+    return outcome
+
+
+def test_what_is_right_is_not_reported() -> None:
+    assert fault(SUM) == ("", "")
+
+
+#: What is changed in SUM, the driver's error, and what is reported.
+PLANTED = {
+    "no-barrier": ("  __syncthreads();\n", "", "", "race in k: thread . .* of shared array 0"),
+    "one-place": ("if (threadIdx.x == 0) ", "", "", "race in k: thread 1 .* byte 0 of buffer 0"),
+    "shared-end": ("temp0+n", "temp0+n+1", "ILLEGAL_ADDRESS", "thread 0 .* outside of the shared"),
+    "shared-size": ("[8]", "[4]", "ILLEGAL_ADDRESS", "thread 4 .* outside of the shared"),
+    "end": ("data1+threadIdx.x", "data1+threadIdx.x+1", "ILLEGAL_ADDRESS", "thread 7 .* outside of all"),
+    "start": ("data1+threadIdx.x", "data1-threadIdx.x", "ILLEGAL_ADDRESS", "thread 1 .* outside of all"),
+    "alignment": (
+        "*(data1+threadIdx.x);", "0; float4 v = *((float4*)((data1+1))); *(temp0+threadIdx.x) = v.x;",
+        "MISALIGNED_ADDRESS", "a vector of 16 bytes does not begin at a multiple of that",
+    ),
+    "divergent": ("  __syncthreads", "  if (threadIdx.x < 4) __syncthreads", "", "of 8 threads 4 wait"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_fault_is_found(name: str) -> None:
+    old, new, error, report = PLANTED[name]
+    assert old in SUM
+    outcome = fault(SUM.replace(old, new))
+    assert outcome.fault == (error and f"CUDA_ERROR_{error}")
+    assert re.search(report, outcome.report), outcome
+
+
+def test_workgroups_that_write_to_one_place() -> None:
+    outcome = fault(SUM, groups=2)
+    assert "race in k: thread 0 of workgroup 1 writes byte 0 of buffer 0, which thread 0 of" in outcome.report

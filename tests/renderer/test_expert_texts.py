@@ -1,0 +1,54 @@
+"""What an expert would look at first: products, softmax, convolution, attention, as they are chosen for GPUs.
+
+Nothing is run here: tests/renderer/test_gpu_runs.py and test_gpu_races.py execute such texts. The files show
+a change of what is chosen or written, for a reader to judge.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.helpers import PATIENCE, ROOT
+
+TARGETS = ("cuda:sm_90", "metal", "webgpu")
+WORK = {
+    "matmul": "E(1024, 1024) @ E(1024, 1024)",
+    "softmax": "E(1024, 1024).softmax(1)",
+    "convolution": "E(8, 64, 28, 28).conv2d(E(64, 64, 3, 3), padding=1)",
+    "attention": "E(1, 8, 256, 64).scaled_dot_product_attention(E(1, 8, 256, 64), E(1, 8, 256, 64))",
+}
+SCRIPT = """
+import json, sys
+from lazygrad import Tensor
+E = Tensor.empty
+found = {}
+for target in sys.argv[1:]:
+    for name, work in WORK.items():
+        kernels = eval(work).kernels(target=target)
+        texts = [f"// {kernel.name}: {list(kernel.applied_opts)}\\n{kernel.source}" for kernel in kernels]
+        found[f"{target} {name}"] = "\\n\\n".join(texts)
+print(json.dumps(found))
+"""
+
+
+@functools.cache
+def texts() -> dict[str, str]:
+    """All of them, planned on one kind of processor, whichever runs the tests."""
+    env = {**os.environ, "CPU_TARGET": "x86-64-v3", "DEBUG": "0"}
+    command = [sys.executable, "-c", f"WORK = {WORK!r}\n{SCRIPT}", *TARGETS]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("work", WORK)
+def test_text(work, target, golden):
+    assert golden(texts()[f"{target} {work}"])

@@ -414,7 +414,10 @@ class _Writer:
 
 
 def _without_repeated_barriers(body: list[UOp]) -> list[UOp]:
-    """The list without BARRIERs that another follows before anything shared is read, or a loop turns."""
+    """The list without BARRIERs that another follows before anything shared is read, or a loop turns in which
+    that happens.
+    """
+    meeting = _loops_that_meet(body)
     kept: list[UOp] = []
     follows = False
     branches = 0
@@ -424,11 +427,25 @@ def _without_repeated_barriers(body: list[UOp]) -> list[UOp]:
             if follows:
                 continue
             follows = branches == 0
-        elif node.op in (Ops.RANGE, Ops.ENDRANGE) or _reads_local(node):
+        elif _reads_local(node) or node in meeting or (node.op is Ops.ENDRANGE and node.src[0] in meeting):
             follows = False
         kept.append(node)
     kept.reverse()
     return kept
+
+
+def _loops_that_meet(body: list[UOp]) -> set[UOp]:
+    """The RANGEs of loops in which threads wait for each other, or read what they share."""
+    found: set[UOp] = set()
+    opened: list[UOp] = []
+    for node in body:
+        if node.op is Ops.RANGE:
+            opened.append(node)
+        elif node.op is Ops.ENDRANGE:
+            opened.pop()
+        elif node.op is Ops.BARRIER or _reads_local(node):
+            found.update(opened)
+    return found
 
 
 def _reads_local(node: UOp) -> bool:

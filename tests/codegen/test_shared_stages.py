@@ -117,6 +117,17 @@ def test_products_of_matrices_are_computed_in_blocks(sizes):
     assert all(equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
+def test_convolutions_are_computed_in_blocks():
+    """The places of the filter are loops inside. Threads wait for both copies at once, which loops fill."""
+    ast = convolution(1, 16, 12, 16, 1)
+    opts = chosen(ast, SMALL)
+    assert [opt.op for opt in opts].count(STAGE) == 2
+    contents = random_contents(ast, 1)
+    found, expected = run(ast, SMALL, contents, opts=opts), evaluate(ast, contents)
+    assert all(equal(a, b) for a, b in zip(found, expected, strict=True))
+    assert [u.op for u in program(ast, opts).uops].count(Ops.BARRIER) == 2
+
+
 def test_a_large_product_takes_large_blocks():
     """8 x 8 places a thread, where there are enough results for all multiprocessors."""
     opts = chosen(matmul(4096, 4096, 4096))

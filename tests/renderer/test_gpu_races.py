@@ -16,11 +16,11 @@ import pytest
 
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import KernelOptError, Opt, OptOps
-from lazygrad.ir import Ops
+from lazygrad.ir import Ops, UOp
 from lazygrad.renderer import ProgramSpec
 from lazygrad.renderer.cstyle import CUDARenderer
 from lazygrad.renderer.cstyle.dialects import cuda_target
-from tests.codegen.test_opt import matmul
+from tests.codegen.test_opt import convolution, matmul
 from tests.helpers import needs
 from tests.runtime.emulated_cuda.machine import Outcome, Text, launch
 
@@ -118,11 +118,14 @@ def test_no_thread_disturbs_another(name: str) -> None:
     assert not problems, "\n".join(f"{opts}: {problem}" for opts, problem in problems.items())
 
 
-def test_threads_that_fill_copies_of_a_product_disturb_none() -> None:
+@pytest.mark.parametrize(
+    "ast", [matmul(72, 33, 64), convolution(1, 16, 12, 16, 1)], ids=["product", "convolution"]
+)
+def test_threads_that_fill_copies_disturb_none(ast: UOp) -> None:
     """As an H100 would run it, if it had four multiprocessors: both copies, vectors, and a border."""
     target = cuda_target("sm_90")
     small = replace(target, launch=replace(target.launch, multiprocessors=4))
-    spec = compile_kernel(matmul(72, 33, 64), CUDARenderer(small))
+    spec = compile_kernel(ast, CUDARenderer(small))
     assert [opt.op for opt in spec.applied_opts].count(OptOps.STAGE) == 2
     assert problem_of(spec) == ""
 

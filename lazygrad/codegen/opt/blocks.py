@@ -1,10 +1,11 @@
-"""The choice for products of matrices on a grid: a workgroup computes a block, from copies that it shares.
+"""The choice for contractions on a grid: a workgroup computes a block, from copies that it shares.
 
     for each block of 128 x 64 of the results, by 256 threads:
       for k in 0..n/8:
         copy 128 x 8 of the rows and 8 x 64 of the columns into memory of the workgroup    (STAGE)
         each thread: 8 x 4 results += 8 x 8 of one copy times 8 x 4 of the other   (UPCAST, UNROLL)
 
+A convolution is one too: the sum over channels goes in steps, and the places of the filter are loops inside.
 Every block that fits is a candidate: how long a multiprocessor takes for it is worked out from what one has
 (`target/gpus.py`), and the one of the least time is chosen. In the field's words this is a roofline for each
 level of memory, with the occupancy that registers and shared memory leave (Volkov, "Better Performance at
@@ -22,9 +23,10 @@ from ...target import Multiprocessor, Target
 from ..nest_sums import BLOCK, BLOCKS
 from .actions import KernelOptError, Opt, OptOps, apply_opt
 from .contraction import is_contraction
-from .facts import Facts, size_of
+from .facts import Access, Facts, size_of
 from .loops import Axis
 from .roles import Roles, all_roles, number_of
+from .shared import APART, BANKS
 
 #: Places of an output axis that a thread computes, threads along it, and steps between two copies.
 PLACES, THREADS, STEPS = (8, 4, 2), (32, 16, 8), (32, 16, 8)
@@ -35,6 +37,8 @@ OTHERS = 32
 #: Bytes of a multiprocessor's local memory that each workgroup takes beside its own ("CUDA C++ Programming
 #: Guide", compute capability 8.x and later).
 RESERVED = 1024
+#: What copies take beside their elements, at most: what keeps their rows apart.
+WITH_GAPS = 1 + APART / (4 * BANKS)
 #: At most so much of the work may be padding.
 PADDED = 1.5
 #: For this part of the multiprocessors there is a block; where there are fewer, threads share a sum instead.
@@ -75,27 +79,30 @@ class Found(NamedTuple):
 
 def shared_blocks(facts: Facts, target: Target) -> list[Opt]:
     """The Opts for a product of matrices whose blocks are worth copying; [] for anything else."""
-    best = min(_candidates(facts, target), key=lambda found: found.cycles, default=None)
-    return best.opts if best is not None and _applies(facts, best.opts, target) else []
+    found = sorted(_candidates(facts, target), key=lambda each: each.cycles)
+    return next((each.opts for each in found if _applies(facts, each.opts, target)), [])
 
 
 def _candidates(facts: Facts, target: Target) -> Iterator[Found]:
     machine = target.launch.multiprocessor
-    summed = [axis for axis in facts.loops.axes if not axis.output]
-    if machine is None or not target.has_local or len(summed) != 1 or not is_contraction(facts):
+    if machine is None or not target.has_local or not is_contraction(facts):
         return
+    loads = [access for access in facts.accesses if access.reduced]
+    if len(loads) != 2 or len({number_of(access) for access in loads}) != 2:
+        return  # each is copied from an input of its own
+    inner = [axis for axis in facts.loops.axes if not axis.output]
+    along = [axis for axis in inner if all(access.step(axis) for access in loads)]
+    if not along or any(number_of(access) < 0 for access in loads):
+        return
+    summed = max(along, key=lambda axis: size_of(axis) or 0)
+    work = _Work(facts, loads, summed, [axis for axis in inner if axis is not summed], target, machine)
     for roles in all_roles(facts):
-        loads = [access for access in facts.accesses if access.reduced]
-        if len(loads) != 2 or len({number_of(access) for access in loads}) != 2:
-            continue  # each is copied from an input of its own
-        if any(not access.step(summed[0]) or number_of(access) < 0 for access in loads):
-            continue
         if not any(access.step(roles.lanes) == 1 for access in facts.accesses if not access.reduced):
             continue  # neighbouring threads write neighbours
-        for block in _blocks(roles, summed[0]):
-            time = _cycles(block, facts, roles, summed[0], target, machine)
+        for block in _blocks(roles, summed):
+            time = work.cycles(block, roles)
             if time is not None:
-                yield Found(time, _opts(block, roles, summed[0]))
+                yield Found(time, _opts(block, roles, summed))
 
 
 def _blocks(roles: Roles, summed: Axis) -> Iterator[Block]:
@@ -105,6 +112,8 @@ def _blocks(roles: Roles, summed: Axis) -> Iterator[Block]:
                 for lane_threads in THREADS:
                     for steps in STEPS:
                         block = Block(rows, lanes, row_threads, lane_threads, steps)
+                        if steps >= (size_of(summed) or 1):
+                            continue  # the copies are for one turn of a loop
                         if not LEAST <= block.threads <= MOST or rows * lanes * steps > WRITTEN:
                             continue
                         sizes = ((roles.rows, block.height), (roles.lanes, block.width), (summed, steps))
@@ -117,51 +126,71 @@ def _padded(size: int, multiple: int) -> int:
     return -(-size // multiple) * multiple
 
 
-def _cycles(
-    block: Block, facts: Facts, roles: Roles, summed: Axis, target: Target, machine: Multiprocessor
-) -> float | None:
-    """How long the device takes for all blocks; None where a multiprocessor does not hold one."""
-    itemsize, warp = facts.element_bytes, target.launch.warp
-    turns = -(-(size_of(summed) or 1) // block.steps)
-    sums = block.rows * block.lanes * _levels(turns)
-    registers = _padded(sums + block.rows + block.lanes + OTHERS, 8)
-    copies = (block.height + block.width) * block.steps * itemsize
-    if registers > machine.thread_registers or copies > target.local_bytes:
-        return None
-    resident = min(
-        machine.groups,
-        machine.threads // block.threads,
-        machine.registers // (registers * block.threads),
-        machine.local_bytes // (copies + RESERVED),
-    )
-    if resident == 0:
-        return None
-    warps = block.threads / warp
-    vector = max(1, target.load_bytes // itemsize)
-    products = block.rows * block.lanes
-    read = block.rows / min(block.rows, vector) + block.lanes / min(block.lanes, vector)
-    copied = (
-        (block.height + block.width) / block.threads * (1 / vector + 1)
-    )  # loads as vectors, stores one by one
-    instructions = warps * (products * (1 + 1 / block.steps) + read + copied)
-    along = min(warp, block.lane_threads)  # threads of a warp that read other columns; the rest, other rows
-    words = (block.lanes * along + block.rows * (warp // along)) * itemsize / 4
-    step = max(
-        warps * warp * products / machine.products,
-        instructions / machine.warps,
-        warps * words / machine.banks,
-        (block.height + block.width) * itemsize / machine.cached,
-    )
-    turn = max(resident * block.steps * step, machine.waits + block.steps * step)
-    outputs = 1
-    for axis in facts.loops.axes:
-        if axis.output:
-            size = {roles.rows.number: block.height, roles.lanes.number: block.width}.get(axis.number, 1)
-            outputs *= -(-(size_of(axis) or 1) // size)
-    if outputs < target.launch.multiprocessors * BUSY:
-        return None
-    rounds = -(-outputs // (resident * target.launch.multiprocessors))
-    return rounds * turns * turn
+@dataclass(frozen=True)
+class _Work:
+    """What is to be done: `summed` goes in steps between copies, `inside` are the other sums' loops."""
+
+    facts: Facts
+    loads: list[Access]
+    summed: Axis
+    inside: list[Axis]
+    target: Target
+    machine: Multiprocessor
+
+    def copied(self, block: Block, roles: Roles) -> int:
+        """Elements of both copies, of windows at most."""
+        sizes = {roles.rows.number: block.height, roles.lanes.number: block.width}
+        sizes |= {axis.number: size_of(axis) or 1 for axis in self.inside}
+        return sum(
+            block.steps * math.prod(size for number, size in sizes.items() if load.strides.get(number))
+            for load in self.loads
+        )
+
+    def cycles(self, block: Block, roles: Roles) -> float | None:
+        """How long the device takes for all blocks; None where a multiprocessor does not hold one."""
+        machine, warp, itemsize = self.machine, self.target.launch.warp, self.facts.element_bytes
+        turns = -(-(size_of(self.summed) or 1) // block.steps)
+        repeats = math.prod(size_of(axis) or 1 for axis in self.inside)
+        products = block.rows * block.lanes
+        sums = products * _levels(turns * repeats)
+        registers = _padded(sums + block.rows + block.lanes + OTHERS, 8)
+        elements = self.copied(block, roles)
+        copies = int(elements * itemsize * WITH_GAPS)
+        if registers > machine.thread_registers or copies > self.target.local_bytes:
+            return None
+        resident = min(
+            machine.groups,
+            machine.threads // block.threads,
+            machine.registers // (registers * block.threads),
+            machine.local_bytes // (copies + RESERVED),
+        )
+        blocks = self._blocks(block, roles)
+        if resident == 0 or blocks < self.target.launch.multiprocessors * BUSY:
+            return None
+        steps = block.steps * repeats  # of a sum, between two copies
+        warps = block.threads / warp
+        vector = max(1, self.target.load_bytes // itemsize)
+        read = block.rows / min(block.rows, vector) + block.lanes / min(block.lanes, vector)
+        filled = elements / block.threads * (1 / vector + 1)  # loads as vectors, stores one by one
+        instructions = warps * (steps * (products * (1 + 1 / block.steps) + read) + filled)
+        along = min(
+            warp, block.lane_threads
+        )  # threads of a warp that read other columns; the rest, other rows
+        words = (block.lanes * along + block.rows * (warp // along)) * itemsize / 4
+        busy = max(
+            steps * warps * warp * products / machine.products,
+            instructions / machine.warps,
+            steps * warps * words / machine.banks,
+            elements * itemsize / machine.cached,
+        )
+        turn = max(resident * busy, machine.waits + busy)
+        rounds = -(-blocks // (resident * self.target.launch.multiprocessors))
+        return rounds * turns * turn
+
+    def _blocks(self, block: Block, roles: Roles) -> int:
+        sizes = {roles.rows.number: block.height, roles.lanes.number: block.width}
+        outputs = [axis for axis in self.facts.loops.axes if axis.output]
+        return math.prod(-(-(size_of(axis) or 1) // sizes.get(axis.number, 1)) for axis in outputs)
 
 
 def _levels(turns: int) -> int:

@@ -1,6 +1,6 @@
 """Which Opts to apply on a target that runs a grid of threads in workgroups, where nobody says.
 
-Products of matrices are computed in blocks (`blocks.py`). Anything else by rules:
+Contractions are computed in blocks (`blocks.py`). Anything else by rules:
 
 1. Where nothing is reduced, wide loads and stores: a thread computes a vector's worth of neighbours.
 2. If loaded values serve several places of two output axes, a thread computes a small tile of them.

@@ -45,7 +45,7 @@ hypothesis.settings.load_profile("lazygrad")
 #: the tests of lazygrad/codegen that run on device CLANG, where each kernel takes a process of clang.
 ON_OTHERS = ("tests/nn/test_layers.py", "tests/tensor/test_indexing.py", "tests/tensor/test_methods.py")
 ON_OTHERS += ("tests/tensor/test_random.py", "tests/tensor/test_sorting.py", "tests/tensor/test_torch.py")
-SHARES_ON, SHARE_IN_C = {"CL": 6, "WEBGPU": 24}, 6
+SHARES_ON, SHARE_IN_C = {"CL": 6, "WEBGPU": 24, "AARCH64": 24}, 6
 #: Tables whose rows take the same path with other values: one row in so many runs by default, other ones for
 #: each FUZZ_SEED. Of the rest one in SHARE_OF_REST runs among the slow sweeps, others for each FUZZ_SEED too,
 #: and all with EXHAUSTIVE=1: all of them in each run took a Zen 3 an hour. A row that is always to run is a
@@ -270,7 +270,13 @@ def forget_devices_of_tests(devices: Any) -> None:
 def default_device(request: pytest.FixtureRequest) -> Iterator[None]:
     """The device of tensors that name none, while a test runs; "" leaves it as it is."""
     config = sys.modules.get("lazygrad.config")
-    with config.Context(DEV=request.param) if config and request.param else contextlib.nullcontext():
+    with contextlib.ExitStack() as around:
+        if request.param == "AARCH64":
+            from tests import aarch64
+
+            around.enter_context(aarch64.registered())
+        if config and request.param:
+            around.enter_context(config.Context(DEV=request.param))
         yield
 
 

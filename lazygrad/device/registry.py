@@ -150,7 +150,6 @@ class CompiledDevice:
 #: Devices that have a name and no runtime yet, and what each waits for.
 PLANNED = {
     "CUDA": "a runtime over NVRTC and NVIDIA's driver API",
-    "METAL": "a runtime over Apple's Metal",
 }
 #: Other libraries' names of kinds.
 _ALSO = {"MPS": "METAL", "OPENCL": "CL"}

@@ -94,7 +94,7 @@ def check_random_kernels(device, seeds):
     tried = 0
     used = Counter()
     target = opened(device).renderer.target
-    real = dtypes.double if device != "WEBGPU" else dtypes.float
+    real = dtypes.float if device in ("METAL", "WEBGPU") else dtypes.double
     for seed in seeds:
         rng = random.Random(seed)
         ast = (LongPrograms if seed % 2 else Programs)(seed, real).kernel()

@@ -66,6 +66,12 @@ _HEAD = re.compile(r"^kernel void (\w+)\((.*)\) \{$", re.M)
 _SIZES = {"char": 1, "uchar": 1, "bool": 1, "short": 2, "ushort": 2, "long": 8, "ulong": 8}
 
 
+_PLACES = {
+    "[[threadgroup_position_in_grid]]": "uint3{g.x, g.y, g.z}",
+    "[[thread_position_in_threadgroup]]": "uint3{l.x, l.y, l.z}",
+}
+
+
 class Function:
     """A kernel: its name, the types of what it takes ("float*", "int&"), its address."""
 
@@ -79,18 +85,20 @@ def _compiled(source: str) -> dict[str, Function] | str:
     parts, found = [], {}
     widest = max((int(n) for n in re.findall(r"\(device \w+?([24])\*\)", source)), default=1)
     for name, listed in _HEAD.findall(source):
-        kinds = [re.match(r"(?:device|constant) (\w+[*&]) ?\w+$", each) for each in listed.split(", ")[:-2]]
-        words = [each[1] for each in kinds if each]
-        assert len(words) == len(kinds), listed
-        arguments = [
-            f"*({w[:-1]}*)args[{n}]" if w[-1] == "&" else f"({w})args[{n}]" for n, w in enumerate(words)
-        ]
+        words, arguments = [], []
+        for each in listed.split(", "):
+            place = next((text for word, text in _PLACES.items() if word in each), "")
+            if not place:
+                (kind,) = re.findall(r"^(?:device|constant) (\w+[*&]) ?\w+(?: \[\[buffer\(\d+\)\]\])?$", each)
+                where = f"args[{len(words)}]"
+                place = f"*({kind[:-1]}*){where}" if kind[-1] == "&" else f"({kind}){where}"
+                words.append(kind)
+            arguments.append(place)
         meets = str("threadgroup_barrier(" in source).lower()
-        places = ["uint3{g.x, g.y, g.z}", "uint3{l.x, l.y, l.z}"]
         parts.append(
             f'extern "C" void entry_{name}(void** args, Size grid, Size group) {{\n'
             f"  launch(grid, group, {meets}, [=](Size g, Size l) {{\n"
-            f"    {name}({', '.join(arguments + places)});\n  }});\n}}\n"
+            f"    {name}({', '.join(arguments)});\n  }});\n}}\n"
         )
         found[name] = words
     folder = Path(tempfile.mkdtemp(prefix="kernel-", dir=_headers()))

@@ -24,6 +24,7 @@ from lazygrad.device import (
 from lazygrad.programs.runners import clear_programs
 from lazygrad.renderer import ProgramSpec
 from lazygrad.runtime import metal as runtime
+from tests.codegen.test_random_opts import check_random_kernels
 from tests.helpers import needs
 from tests.renderer.test_kernels import ast_of
 
@@ -104,6 +105,23 @@ def test_a_network_learns(gpu: GPU) -> None:
                 losses[device].append(loss.item())
     np.testing.assert_allclose(losses[NAME], losses["CPU"], rtol=1e-5)
     assert losses[NAME][-1] < losses[NAME][0]
+
+
+@pytest.mark.slow
+def test_random_kernels_under_random_opts(gpu: GPU) -> None:
+    assert check_random_kernels(NAME, range(3000, 3015))
+
+
+def test_a_text_of_the_users_own(gpu: GPU) -> None:
+    text = """
+#include <metal_stdlib>
+using namespace metal;
+kernel void halves(device float* out, device const float* x, uint3 at [[threadgroup_position_in_grid]]) {
+  out[at.x] = x[at.x] / 2;
+}"""
+    x = Tensor(numbers(6), device=NAME)
+    out = Tensor.custom_kernel(text, "metal", x, grid=(6,), inputs=[x])
+    assert np.array_equal(out.numpy(), numbers(6) / 2)
 
 
 # *** memory
@@ -207,7 +225,7 @@ def test_the_gpu_gives_up(gpu: GPU) -> None:
 
 def test_a_text_that_is_refused_is_shown(gpu: GPU) -> None:
     device = Device[NAME]
-    spec = ProgramSpec("k", "kernel void k(device float* data0, uint3 gid, uint3 lid) {\n  nothing;\n}", NAME)
+    spec = ProgramSpec("k", "kernel void k(device float* data0) {\n  nothing;\n}", NAME)
     with pytest.raises(CompileError, match="METAL refuses this kernel") as raised:
         device.compile(spec)
     assert "nothing" in str(raised.value)

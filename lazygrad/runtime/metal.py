@@ -1,8 +1,7 @@
 """METAL: Apple's GPUs through Metal, which PyObjC brings to Python.
 
 Memory is a buffer of Metal's that the host sees too ("shared"), and an offset in it. One queue runs all in
-order: launching does not wait, the host waits before it looks at memory. Metal is asked to keep
-to IEEE 754.
+order: launching does not wait, the host waits before it looks at memory. Metal is asked to keep to IEEE 754.
 
 No machine with Metal was at hand when this was written: see docs/devices.md.
 """

@@ -7,6 +7,7 @@ not allow fails.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import functools
@@ -56,6 +57,7 @@ class NSError:
 def _headers() -> Path:
     """The header of launches, compiled: it takes longer than any kernel."""
     folder = Path(tempfile.mkdtemp(prefix="lazygrad-metal-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     shutil.copy(GPU_WORDS / "threads.h", folder / "threads.h")
     command = ["g++", "-fPIC", "-pthread", "-O0", "-std=c++20", *FLAGS, "-march=native", "-x", "c++-header"]
     subprocess.run([*command, str(folder / "threads.h")], check=True)

@@ -42,11 +42,11 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("lazygrad")
 
 
-#: The suites that run on other devices too, one in so many of their tests always; and one in SHARE_IN_C of
-#: the tests of lazygrad/codegen that run on device CLANG, where each kernel takes a process of clang.
+#: The suites that run on other devices too, one in so many of their tests always; and one in so many of the
+#: tests of lazygrad/codegen on devices where each kernel takes a process of a compiler or of a linker.
 ON_OTHERS = ("tests/nn/test_layers.py", "tests/tensor/test_indexing.py", "tests/tensor/test_methods.py")
 ON_OTHERS += ("tests/tensor/test_random.py", "tests/tensor/test_sorting.py", "tests/tensor/test_torch.py")
-SHARES_ON, SHARE_IN_C = {"CL": 6, "WEBGPU": 24}, 6
+SHARES_ON, SHARES_OF_CODEGEN = {"CL": 6, "WEBGPU": 24, "AARCH64": 24}, {"CLANG": 6, "AARCH64": 2}
 #: Tables whose rows take the same path with other values: one row in so many runs by default, other ones for
 #: each FUZZ_SEED. Of the rest one in SHARE_OF_REST runs among the slow sweeps, others for each FUZZ_SEED too,
 #: and all with EXHAUSTIVE=1: all of them in each run took a Zen 3 an hour. A row that is always to run is a
@@ -171,10 +171,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         params = given.params.values() if given else ()
         number = zlib.crc32(item.nodeid.encode())
         other = SHARES_ON.get(given.params.get("default_device")) if given else None
-        in_c = "/codegen/" in item.nodeid and number % SHARE_IN_C and "CLANG" in map(str, params)
+        on = next((SHARES_OF_CODEGEN[str(each)] for each in params if str(each) in SHARES_OF_CODEGEN), 1)
+        in_processes = "/codegen/" in item.nodeid and number % on
         share = 1 if other else SHARES.get(item.nodeid.split("[")[0], 1)
         many = given and item.nodeid.startswith(MANY_SLOW) and item.get_closest_marker("slow")
-        if (other and number % other) or in_c or many or (number ^ seed) % share:
+        if (other and number % other) or in_processes or many or (number ^ seed) % share:
             item.add_marker(pytest.mark.slow)
             if not exhaustive and ((number >> 8) ^ seed) % SHARE_OF_REST:
                 left_out.append(item)
@@ -282,7 +283,13 @@ def forget_devices_of_tests(devices: Any) -> None:
 def default_device(request: pytest.FixtureRequest) -> Iterator[None]:
     """The device of tensors that name none, while a test runs; "" leaves it as it is."""
     config = sys.modules.get("lazygrad.config")
-    with config.Context(DEV=request.param) if config and request.param else contextlib.nullcontext():
+    with contextlib.ExitStack() as around:
+        if request.param == "AARCH64":
+            from tests import aarch64
+
+            around.enter_context(aarch64.registered())
+        if config and request.param:
+            around.enter_context(config.Context(DEV=request.param))
         yield
 
 

@@ -72,6 +72,10 @@ def _opencl() -> Any:
         return None
 
 
+def _aarch64() -> Any:
+    return (shutil.which("aarch64-linux-gnu-gcc") and shutil.which("qemu-aarch64")) or None
+
+
 def _cuda() -> Any:
     driver = _module("cuda.bindings.driver")()
     try:
@@ -123,6 +127,7 @@ def _webgpu() -> Any:
 
 
 DRIVERS = {
+    "aarch64": Driver(_aarch64, "apt-get install qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross"),
     "chromium": Driver(lambda: shutil.which("chromium"), "apt-get install chromium"),
     "clang": Driver(_c_compiler, "apt-get install clang (or any C compiler, named by CC)"),
     "clang-itself": Driver(lambda: shutil.which("clang"), "apt-get install clang"),

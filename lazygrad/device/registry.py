@@ -152,10 +152,6 @@ class CompiledDevice:
 
 # *** the registry
 
-#: Devices that have a name and no runtime yet, and what each waits for.
-PLANNED = {
-    "METAL": "a runtime over Apple's Metal",
-}
 #: Other libraries' names of kinds.
 _ALSO = {"MPS": "METAL", "OPENCL": "CL"}
 #: Tried in this order for the default; anything else is used only when asked for.
@@ -191,7 +187,7 @@ class _Devices:
 
     def known(self) -> list[str]:
         """Every kind of device there is a name for."""
-        return sorted({*_runtime_files(), *PLANNED, *self._registered})
+        return sorted({*_runtime_files(), *self._registered})
 
     def opened(self) -> list[str]:
         """The devices that this process has opened."""
@@ -356,10 +352,6 @@ class _Devices:
         kind = name.split(":")[0]
         make = self._registered.get(kind)
         if make is None:
-            if kind not in _runtime_files():
-                raise MissingDeviceError(
-                    f"{kind} is not implemented yet: {PLANNED[kind]} is missing; use CPU"
-                )
             module = importlib.import_module(f"lazygrad.runtime.{kind.lower()}")
             wanted = f"{kind}DEVICE"
             make = next(value for key, value in vars(module).items() if key.upper() == wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..dtype import dtypes
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 
@@ -19,6 +20,8 @@ def multiple_of(node: UOp) -> int:
 
 def _multiple_of(node: UOp) -> int:
     op = node.op
+    if dtypes.is_float(node.dtype):  # which an index may be made of
+        return 1
     if op is Ops.CONST:
         return int(node.arg & -node.arg) or _ANY
     if op in (Ops.CAST, Ops.NEG):

@@ -48,9 +48,9 @@ def available() -> bool:
 # *** native code
 
 
-def text() -> str:
-    """The module, in LLVM IR."""
-    machine = platform.machine()
+def text(machine: str = "") -> str:
+    """The module, in LLVM IR, for this machine or a kind of it."""
+    machine = machine or platform.machine()
     pause = {"x86_64": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @llvm.aarch64.hint(i32 1)"}
     declare = {
         "x86_64": "declare void @llvm.x86.sse2.pause()",

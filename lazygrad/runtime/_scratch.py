@@ -15,7 +15,9 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import sys
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ..device import OutOfMemoryError
 from ..renderer.scratch import DONE, SYMBOL
@@ -27,18 +29,42 @@ START = "lazygrad_scratch_start"
 #: Makes sure of a reserve of so many bytes; 0 where there is no memory for it.
 RESERVE = "lazygrad_scratch_reserve"
 
+
+class _System(NamedTuple):
+    """What a system's libraries have: a word for each thread under a key, lines of memory, a way to wait."""
+
+    key: str
+    get: str
+    set: str
+    allocate: str
+    allocate_kinds: str
+    free: str
+    wait: str
+
+
+_POSIX = _System(
+    "i64", "pthread_getspecific", "pthread_setspecific",
+    "aligned_alloc(i64 64, i64 %whole)", "aligned_alloc(i64, i64)", "free", "sched_yield",
+)  # fmt: skip
+#: Microsoft's, of kernel32 and of the C library.
+_WINDOWS = _System(
+    "i32", "FlsGetValue", "FlsSetValue",
+    "_aligned_malloc(i64 %whole, i64 64)", "_aligned_malloc(i64, i64)", "_aligned_free", "SwitchToThread",
+)  # fmt: skip
+_own = _WINDOWS if sys.platform == "win32" else _POSIX
+
 LLVM = f"""\
-@key = internal global i64 0
+@key = internal global {_own.key} 0
 @reserve = internal global ptr null
 @taken = internal global i32 0
-declare ptr @pthread_getspecific(i64)
-declare i32 @pthread_setspecific(i64, ptr)
-declare ptr @aligned_alloc(i64, i64)
-declare void @free(ptr)
-declare i32 @sched_yield()
+declare ptr @{_own.get}({_own.key})
+declare i32 @{_own.set}({_own.key}, ptr)
+declare ptr @{_own.allocate_kinds}
+declare void @{_own.free}(ptr)
+declare i32 @{_own.wait}()
 
-define void @{START}(i64 %key) nounwind {{
-  store i64 %key, ptr @key
+define void @{START}({_own.key} %key) nounwind {{
+  store {_own.key} %key, ptr @key
   store atomic i32 0, ptr @taken seq_cst, align 4
   ret void
 }}
@@ -51,7 +77,7 @@ try:
   %free = icmp eq i32 %before, 0
   br i1 %free, label %done, label %wait
 wait:
-  call i32 @sched_yield()
+  call i32 @{_own.wait}()
   br label %try
 done:
   ret void
@@ -69,13 +95,13 @@ look:
   br i1 %enough, label %done, label %grow
 grow:
   %whole = add i64 %nbytes, 64
-  %made = call ptr @aligned_alloc(i64 64, i64 %whole)
+  %made = call ptr @{_own.allocate}
   %failed = icmp eq ptr %made, null
   br i1 %failed, label %done, label %keep
 keep:
   store i64 %nbytes, ptr %made
   store ptr %made, ptr @reserve
-  call void @free(ptr %held)
+  call void @{_own.free}(ptr %held)
   br label %done
 done:
   %given = phi i32 [ 1, %look ], [ 0, %grow ], [ 1, %keep ]
@@ -85,8 +111,8 @@ done:
 
 define ptr @{SYMBOL}(i64 %nbytes) nounwind {{
 entry:
-  %key = load i64, ptr @key
-  %held = call ptr @pthread_getspecific(i64 %key)
+  %key = load {_own.key}, ptr @key
+  %held = call ptr @{_own.get}({_own.key} %key)
   %none = icmp eq ptr %held, null
   br i1 %none, label %grow, label %look
 look:
@@ -94,10 +120,10 @@ look:
   %enough = icmp uge i64 %size, %nbytes
   br i1 %enough, label %done, label %grow
 grow:
-  call void @free(ptr %held)
+  call void @{_own.free}(ptr %held)
   %whole = add i64 %nbytes, 64
-  %made = call ptr @aligned_alloc(i64 64, i64 %whole)
-  call i32 @pthread_setspecific(i64 %key, ptr %made)
+  %made = call ptr @{_own.allocate}
+  call i32 @{_own.set}({_own.key} %key, ptr %made)
   %failed = icmp eq ptr %made, null
   br i1 %failed, label %share, label %keep
 keep:
@@ -115,8 +141,8 @@ done:
 
 define void @{DONE}(ptr %memory) nounwind {{
 entry:
-  %key = load i64, ptr @key
-  %held = call ptr @pthread_getspecific(i64 %key)
+  %key = load {_own.key}, ptr @key
+  %held = call ptr @{_own.get}({_own.key} %key)
   %shared = icmp eq ptr %held, null
   br i1 %shared, label %give, label %done
 give:
@@ -200,6 +226,13 @@ class Scratch:
 
 def _new_key() -> int:
     """A key of the system's for a word per thread, whose memory is freed when the thread ends."""
+    if sys.platform == "win32":
+        allocate = ctypes.WinDLL("kernel32").FlsAlloc
+        allocate.argtypes, allocate.restype = [ctypes.c_void_p], ctypes.c_uint32
+        found: int = allocate(ctypes.cast(ctypes.CDLL("ucrtbase")._aligned_free, ctypes.c_void_p))
+        if found == 0xFFFFFFFF:  # FLS_OUT_OF_INDEXES
+            raise OSError("the system has no more keys for memory of threads")
+        return found
     system = ctypes.CDLL(None)
     key = ctypes.c_ulong(0)
     error = system.pthread_key_create(ctypes.byref(key), ctypes.cast(system.free, ctypes.c_void_p))

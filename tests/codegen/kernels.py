@@ -19,6 +19,7 @@ from lazygrad.renderer.python import DOTS, PythonRenderer
 from lazygrad.runtime.python import PythonDevice
 from lazygrad.shape import ShapeTracker, shape_of, vmax
 from lazygrad.target import Target
+from tests.aarch64 import ARM64
 
 F = dtypes.float
 
@@ -168,7 +169,9 @@ GRID = Target(
 
 
 def opened(device: str | Target) -> CompiledDevice:
-    """A device; "GRID" is the interpreter with workgroups, and another Target it too."""
+    """A device; "AARCH64" is an emulated processor, "GRID", or a Target, the interpreter with workgroups."""
+    if device == "AARCH64":
+        return ARM64()
     if isinstance(device, str) and device != "GRID":
         return Device[device]
     grid = PythonDevice("PYTHON")

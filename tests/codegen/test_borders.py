@@ -106,7 +106,15 @@ def test_slopes_of_convolutions(device, padding):
 
 
 @pytest.mark.usefixtures("everywhere")
-@pytest.mark.parametrize("device", ["PYTHON", "CPU", pytest.param("CLANG", marks=needs("clang"))])
+@pytest.mark.parametrize(
+    "device",
+    [
+        "PYTHON",
+        "CPU",
+        pytest.param("AARCH64", marks=needs("aarch64")),
+        pytest.param("CLANG", marks=needs("clang")),
+    ],
+)
 def test_random_kernels(device, monkeypatch):
     split = []
 
@@ -117,5 +125,5 @@ def test_random_kernels(device, monkeypatch):
 
     monkeypatch.setattr("lazygrad.codegen.vectorize.split_borders", counted)
     split_ones = (2020, 2031, 2035)  # of the first forty; a C compiler takes its time
-    assert check_random_kernels(device, split_ones if device == "CLANG" else range(2000, 2040))
+    assert check_random_kernels(device, split_ones if device in ("AARCH64", "CLANG") else range(2000, 2040))
     assert not split or any(split)  # a processor with masks splits none

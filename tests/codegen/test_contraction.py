@@ -16,14 +16,13 @@ from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts, choose, contrac
 from lazygrad.codegen.opt.contraction import packed_panels
 from lazygrad.codegen.opt.facts import Facts
 from lazygrad.config import Context
-from lazygrad.device import Device
 from lazygrad.dtype import dtypes
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
 from lazygrad.target import Memory, Target
 from tests.helpers import needs
 
-from .kernels import const, equal, load, plain, random_contents, reduce, run, sink, store
+from .kernels import const, equal, load, opened, plain, random_contents, reduce, run, sink, store
 from .test_opt import convolution, matmul, row_sum, softmax_rows
 
 CPU = Target(
@@ -243,7 +242,10 @@ def test_what_is_made_of_an_element_alone_is_done_while_packing():
 SIZES = [(64, 64, 64), (66, 50, 70), (127, 33, 97), (17, 300, 130)]
 
 
-@pytest.mark.parametrize("device", ["CPU", pytest.param("CLANG", marks=needs("clang"))])
+@pytest.mark.parametrize(
+    "device",
+    ["CPU", pytest.param("AARCH64", marks=needs("aarch64")), pytest.param("CLANG", marks=needs("clang"))],
+)
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("order", [(False, False), (True, False), (False, True), (True, True)], ids=str)
 def test_products(size, order, device, monkeypatch):
@@ -255,11 +257,14 @@ def test_products(size, order, device, monkeypatch):
     a = np.array(contents[1]).reshape((k, m) if order[0] else (m, k))
     b = np.array(contents[2]).reshape((n, k) if order[1] else (k, n))
     expected = (a.T if order[0] else a) @ (b.T if order[1] else b)
-    assert staged(packed_panels(Facts.of(Loops.of(lower(ast))), Device[device].renderer.target)[0])
+    assert staged(packed_panels(Facts.of(Loops.of(lower(ast))), opened(device).renderer.target)[0])
     assert run(ast, device, contents, opts=None) == [expected.reshape(-1).tolist()]
 
 
-@pytest.mark.parametrize("device", ["CPU", pytest.param("CLANG", marks=needs("clang"))])
+@pytest.mark.parametrize(
+    "device",
+    ["CPU", pytest.param("AARCH64", marks=needs("aarch64")), pytest.param("CLANG", marks=needs("clang"))],
+)
 def test_panels_of_more_than_the_stack_holds(device):
     ast = product(16, 4000, 64)
     contents = random_contents(ast)
@@ -267,7 +272,7 @@ def test_panels_of_more_than_the_stack_holds(device):
     assert run(ast, device, contents, opts=None) == [(a @ b).reshape(-1).tolist()]
 
 
-@pytest.mark.parametrize("device", ["PYTHON", "CPU"])
+@pytest.mark.parametrize("device", ["PYTHON", "CPU", pytest.param("AARCH64", marks=needs("aarch64"))])
 @pytest.mark.parametrize(
     "ast",
     [
@@ -289,9 +294,9 @@ def test_small_ones_packed_all_the_same(ast, device, monkeypatch):
     monkeypatch.setattr(tiles, "WORST", math.inf)
     monkeypatch.setattr(facts, "FEW", 0)
     loops = Loops.of(lower(ast))
-    opts = packed_panels(Facts.of(loops), Device[device].renderer.target)[0]
+    opts = packed_panels(Facts.of(loops), opened(device).renderer.target)[0]
     assert opts
-    assert apply_opts(loops, opts, Device[device].renderer.target) is not None
+    assert apply_opts(loops, opts, opened(device).renderer.target) is not None
     contents = random_contents(ast)
     with Context(CHECK=1):
         found = run(ast, device, contents, opts=opts)
@@ -345,7 +350,7 @@ def random_contraction(rng):
 
 def check_random_contractions(device, seeds):
     """Those that are packed, packed or not worth it, agree with the evaluator; how many there were."""
-    target = Device[device].renderer.target
+    target = opened(device).renderer.target
     packed = 0
     for seed in seeds:
         ast = random_contraction(random.Random(seed))

@@ -31,11 +31,12 @@ DEVICES = [
     "GRID",
     "CPU",
     pytest.param("CLANG", marks=needs("clang")),
+    pytest.param("AARCH64", marks=needs("aarch64")),
     pytest.param("CL", marks=needs("cl")),
     pytest.param("WEBGPU", marks=needs("webgpu")),
 ]
-QUICK = {"PYTHON": 40, "GRID": 40, "CPU": 40, "CLANG": 5, "CL": 3, "WEBGPU": 3}
-SLOW = {"PYTHON": 300, "GRID": 300, "CPU": 500, "CLANG": 60, "CL": 30, "WEBGPU": 30}
+QUICK = {"PYTHON": 40, "GRID": 40, "CPU": 40, "CLANG": 5, "AARCH64": 20, "CL": 3, "WEBGPU": 3}
+SLOW = {"PYTHON": 300, "GRID": 300, "CPU": 500, "CLANG": 60, "AARCH64": 300, "CL": 30, "WEBGPU": 30}
 
 
 class LongPrograms(Programs):
@@ -93,7 +94,7 @@ def check_random_kernels(device, seeds):
     tried = 0
     used = Counter()
     target = opened(device).renderer.target
-    real = dtypes.double if device != "WEBGPU" else dtypes.float
+    real = dtypes.float if device in ("METAL", "WEBGPU") else dtypes.double
     for seed in seeds:
         rng = random.Random(seed)
         ast = (LongPrograms if seed % 2 else Programs)(seed, real).kernel()

@@ -21,7 +21,12 @@ from tests.helpers import needs
 from .kernels import const, equal, load, move, plain, random_contents, reduce, run, sink, store
 from .programs import Programs, Shape
 
-DEVICES = ["PYTHON", "CPU", pytest.param("CLANG", marks=needs("clang"))]
+DEVICES = [
+    "PYTHON",
+    "CPU",
+    pytest.param("AARCH64", marks=needs("aarch64")),
+    pytest.param("CLANG", marks=needs("clang")),
+]
 
 
 def scan(value: UOp, op: Ops, axis: int, *factor: UOp) -> UOp:

@@ -41,6 +41,7 @@ def test_every_form(name, golden):
         "PYTHON",
         "GRID",
         "CPU",
+        pytest.param("AARCH64", marks=needs("aarch64")),
         pytest.param("CLANG", marks=needs("clang")),
         pytest.param("CL", marks=needs("cl")),
     ],

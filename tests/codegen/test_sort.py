@@ -26,7 +26,15 @@ def sort(shape: tuple[int, ...], dtype: DType) -> UOp:
     return sink(store(0, order), store(1, UOp(Ops.SORT, WORD, (keys,), words)))
 
 
-@pytest.mark.parametrize("device", ["PYTHON", "CPU", pytest.param("CLANG", marks=needs("clang"))])
+@pytest.mark.parametrize(
+    "device",
+    [
+        "PYTHON",
+        "CPU",
+        pytest.param("AARCH64", marks=needs("aarch64")),
+        pytest.param("CLANG", marks=needs("clang")),
+    ],
+)
 @pytest.mark.parametrize("dtype", KEYS, ids=str)
 @pytest.mark.parametrize("shape", [(3, 5), (2, 70), (1, 300), (2, 3, 4)], ids=str)
 def test_rows_in_order(shape: tuple[int, ...], dtype: DType, device: str) -> None:

@@ -45,7 +45,12 @@ from .test_opt import (
     transposed,
 )
 
-DEVICES = ["PYTHON", "CPU", pytest.param("CLANG", marks=needs("clang"))]
+DEVICES = [
+    "PYTHON",
+    "CPU",
+    pytest.param("AARCH64", marks=needs("aarch64")),
+    pytest.param("CLANG", marks=needs("clang")),
+]
 
 
 def upcast(axis, amount):

@@ -21,6 +21,7 @@ from .support import (
     call_entry,
     gpu_entry,
     llvm_entry,
+    run_on_arm,
     run_on_device,
 )
 
@@ -44,6 +45,9 @@ def run(language: str, tmp_path: Path) -> Run:
     def run_program(uops: Sequence[UOp], arrays: Arrays, values: Sequence[int] = (), pieces: int = 1) -> None:
         if language in DEVICES:
             run_on_device(language, uops, arrays, values)
+            return
+        if language == "aarch64":
+            run_on_arm(RENDERERS[language].render("kernel", uops), "kernel", arrays, values, pieces)
             return
         if language in GPU_RENDERERS:
             address = gpu_entry(uops, language, "g++", tmp_path)

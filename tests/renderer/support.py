@@ -28,6 +28,7 @@ from lazygrad.renderer.cstyle.dialects import cuda_target, metal_target, opencl_
 from lazygrad.renderer.cstyle.wgsl import wgsl_target
 from lazygrad.renderer.llvmir import LLVMRenderer
 from lazygrad.target import Target
+from tests import aarch64
 
 LOOP, REDUCE, THREAD = AxisType.LOOP, AxisType.REDUCE, AxisType.THREAD
 
@@ -122,6 +123,7 @@ HOST = Target(
 )
 RENDERERS: dict[str, Renderer] = {
     "llvm": LLVMRenderer(HOST), "gcc": CStyleRenderer(HOST), "clang": CStyleRenderer(HOST),
+    "aarch64": LLVMRenderer(aarch64.arm_target()),
 }  # fmt: skip
 #: Texts for GPUs, run on the CPU as C++: a header gives their words a meaning. No half: many C++
 #: compilers have none.
@@ -183,6 +185,15 @@ def c_entry(text: str, name: str, compiler: str, flags: Sequence[str], folder: P
     loaded = ctypes.CDLL(str(library))
     _alive.append(loaded)
     return ctypes.cast(getattr(loaded, f"{name}_entry"), ctypes.c_void_p).value or 0
+
+
+def run_on_arm(text: str, name: str, arrays: Arrays, values: Sequence[int] = (), pieces: int = 1) -> None:
+    """LLVM IR, compiled for ARM and run by the emulator; any array may be written."""
+    emulator = aarch64.emulator()
+    library = emulator.library(aarch64.cross_compiler().compile(text))
+    emulator.call(
+        library, f"{name}_entry", [memoryview(a) for a in arrays], range(len(arrays)), values, pieces
+    )
 
 
 def gpu_entry(uops: Sequence[UOp], language: str, compiler: str, folder: Path) -> int:

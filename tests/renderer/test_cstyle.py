@@ -136,6 +136,17 @@ def test_vectors_at_other_places_than_multiples_of_their_size_go_lane_by_lane(
     assert text.count("[3]") == (0 if whole else 2)
 
 
+def test_the_place_of_a_vector_may_be_made_of_floats() -> None:
+    a, b, f = data(0, dtypes.float32, 16), data(1, dtypes.float32, 16), data(2, dtypes.float32, 4)
+    where = load(at(f, special("lidx0", 4))) + const(4.0, dtypes.float32)
+    position = where.cast(dtypes.int32)
+    program = listed(a, b, f, store(at(a, position), load(at(b, position << const(2)), 4)))
+    for renderer in (MetalRenderer(), CUDARenderer("sm_80")):
+        text = renderer.render("k", program)
+        assert "float4 val1 = *(" in text  # at a multiple of four
+        assert "data0+cast0)[3] = " in text
+
+
 def test_s77_e_16() -> None:
     loads = "  float val0 = *(data1+gidx0);\n  float val1 = *(data2+gidx0);\n"
     body = f" /* 16 */\n{loads}  *(data0+gidx0) = (val0+val1);\n}}"

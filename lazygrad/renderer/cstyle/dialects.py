@@ -155,6 +155,9 @@ METAL = Dialect(
 
 # *** what each one's devices have, before a runtime measures
 
+#: Entries of a Metal kernel's table of buffers (Apple's "Metal Feature Set Tables"); integers take some.
+METAL_ARGUMENTS = 31
+
 
 def _gpu(name: str, arch: str, dialect: Dialect, local_bytes: int) -> Target:
     return Target(
@@ -183,4 +186,5 @@ def cuda_target(arch: str) -> Target:
 
 
 def metal_target(arch: str = "") -> Target:
-    return _gpu("METAL", arch, METAL, 32 << 10)
+    """Subnormal numbers may count as 0 (Apple's "Metal Shading Language Specification")."""
+    return replace(_gpu("METAL", arch, METAL, 32 << 10), flushes=True, max_args=METAL_ARGUMENTS - 5)

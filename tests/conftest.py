@@ -266,11 +266,11 @@ def forget_devices_of_tests(devices: Any) -> None:
         devices._canonical.clear()
 
 
-@pytest.fixture
-def default_device(request: pytest.FixtureRequest) -> Iterator[None]:
+@pytest.fixture(autouse=True)  # else pytest leaves out a name that pytest_generate_tests adds
+def default_device(request: pytest.FixtureRequest, same_state_after: None) -> Iterator[None]:
     """The device of tensors that name none, while a test runs; "" leaves it as it is."""
-    config = sys.modules.get("lazygrad.config")
-    with config.Context(DEV=request.param) if config and request.param else contextlib.nullcontext():
+    config, name = sys.modules.get("lazygrad.config"), getattr(request, "param", "")
+    with config.Context(DEV=name) if config and name else contextlib.nullcontext():
         yield
 
 

@@ -189,6 +189,7 @@ def test_copies_between_gpus_do_not_pass_through_the_host(gpu: EmulatedDriver) -
     Device["CUDA"].synchronize()
     y = (x.to("CUDA:1") + 1).realize()
     x.assign(x * 0).realize()
+    Device["CUDA"].synchronize()
     assert gpu.calls["cuMemcpyPeerAsync"] == 1
     assert gpu.calls["cuMemcpyDtoHAsync"] == 0
     assert np.array_equal(y.numpy(), numbers(50) * 2 + 1)

@@ -45,7 +45,9 @@ hypothesis.settings.load_profile("lazygrad")
 #: the tests of lazygrad/codegen that run on device CLANG, where each kernel takes a process of clang.
 ON_OTHERS = ("tests/nn/test_layers.py", "tests/tensor/test_indexing.py", "tests/tensor/test_methods.py")
 ON_OTHERS += ("tests/tensor/test_random.py", "tests/tensor/test_sorting.py", "tests/tensor/test_torch.py")
-SHARES_ON, SHARE_IN_C = {"CL": 6, "WEBGPU": 24}, 6
+SHARES_ON, SHARE_IN_C = {"CL": 6, "CUDA": 48, "WEBGPU": 24}, 6
+#: CUDA is emulated there, and races are looked for.
+NEEDED_BY = {"CL": ("cl",), "CUDA": ("g++", "nvrtc"), "WEBGPU": ("webgpu",)}
 #: Tables whose rows take the same path with other values: one row in so many runs by default, other ones for
 #: each FUZZ_SEED. Of the rest one in SHARE_OF_REST runs among the slow sweeps, others for each FUZZ_SEED too,
 #: and all with EXHAUSTIVE=1: all of them in each run took a Zen 3 an hour. A row that is always to run is a
@@ -146,7 +148,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.fixturenames.append("default_device")
         devices = [pytest.param("", id="here")]
         devices += [
-            pytest.param(name, id=f"on {name}", marks=[helpers.needs(name.lower())]) for name in SHARES_ON
+            pytest.param(name, id=f"on {name}", marks=[helpers.needs(*NEEDED_BY[name])]) for name in SHARES_ON
         ]
         metafunc.parametrize("default_device", devices, indirect=True)
 
@@ -270,8 +272,16 @@ def forget_devices_of_tests(devices: Any) -> None:
 def default_device(request: pytest.FixtureRequest, same_state_after: None) -> Iterator[None]:
     """The device of tensors that name none, while a test runs; "" leaves it as it is."""
     config, name = sys.modules.get("lazygrad.config"), getattr(request, "param", "")
-    with config.Context(DEV=name) if config and name else contextlib.nullcontext():
+    with contextlib.ExitStack() as stack:
+        if name == "CUDA":
+            from tests.runtime.emulated_cuda.fixture import emulated
+
+            driver = stack.enter_context(emulated())
+            driver.checked = True
+        if config and name:
+            stack.enter_context(config.Context(DEV=name))
         yield
+        assert name != "CUDA" or not driver.reports
 
 
 @pytest.fixture(autouse=True, scope="session")

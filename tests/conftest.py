@@ -46,7 +46,9 @@ hypothesis.settings.load_profile("lazygrad")
 #: tests of lazygrad/codegen on devices where each kernel takes a process of a compiler or of a linker.
 ON_OTHERS = ("tests/nn/test_layers.py", "tests/tensor/test_indexing.py", "tests/tensor/test_methods.py")
 ON_OTHERS += ("tests/tensor/test_random.py", "tests/tensor/test_sorting.py", "tests/tensor/test_torch.py")
-SHARES_ON, SHARES_OF_CODEGEN = {"CL": 6, "WEBGPU": 24, "AARCH64": 24}, {"CLANG": 6, "AARCH64": 2}
+SHARES_ON, SHARES_OF_CODEGEN = {"CL": 6, "CUDA": 48, "WEBGPU": 24, "AARCH64": 24}, {"CLANG": 6, "AARCH64": 2}
+#: CUDA is emulated there, and races are looked for.
+NEEDED_BY = {"AARCH64": ("aarch64",), "CL": ("cl",), "CUDA": ("g++", "nvrtc"), "WEBGPU": ("webgpu",)}
 #: Tables whose rows take the same path with other values: one row in so many runs by default, other ones for
 #: each FUZZ_SEED. Of the rest one in SHARE_OF_REST runs among the slow sweeps, others for each FUZZ_SEED too,
 #: and all with EXHAUSTIVE=1: all of them in each run took a Zen 3 an hour. A row that is always to run is a
@@ -151,7 +153,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.fixturenames.append("default_device")
         devices = [pytest.param("", id="here")]
         devices += [
-            pytest.param(name, id=f"on {name}", marks=[helpers.needs(name.lower())]) for name in SHARES_ON
+            pytest.param(name, id=f"on {name}", marks=[helpers.needs(*NEEDED_BY[name])]) for name in SHARES_ON
         ]
         metafunc.parametrize("default_device", devices, indirect=True)
 
@@ -279,18 +281,24 @@ def forget_devices_of_tests(devices: Any) -> None:
         devices._canonical.clear()
 
 
-@pytest.fixture
-def default_device(request: pytest.FixtureRequest) -> Iterator[None]:
+@pytest.fixture(autouse=True)  # else pytest leaves out a name that pytest_generate_tests adds
+def default_device(request: pytest.FixtureRequest, same_state_after: None) -> Iterator[None]:
     """The device of tensors that name none, while a test runs; "" leaves it as it is."""
-    config = sys.modules.get("lazygrad.config")
-    with contextlib.ExitStack() as around:
-        if request.param == "AARCH64":
+    config, name = sys.modules.get("lazygrad.config"), getattr(request, "param", "")
+    with contextlib.ExitStack() as stack:
+        if name == "AARCH64":
             from tests import aarch64
 
-            around.enter_context(aarch64.registered())
-        if config and request.param:
-            around.enter_context(config.Context(DEV=request.param))
+            stack.enter_context(aarch64.registered())
+        if name == "CUDA":
+            from tests.runtime.emulated_cuda.fixture import emulated
+
+            driver = stack.enter_context(emulated())
+            driver.checked = True
+        if config and name:
+            stack.enter_context(config.Context(DEV=name))
         yield
+        assert name != "CUDA" or not driver.reports
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -11,6 +11,7 @@ import ctypes
 import os
 import struct
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -110,8 +111,8 @@ class Connection:
         self.last = ""  #: the kernel that was started last
         self.tick = self.waited = 0
         self.peers: set[str] = set()
-        #: what has ended and is destroyed by whoever is in here next
-        self.retired: deque[tuple[Any, Any]] = deque()
+        self.ends: dict[int, _End] = {}
+        self.ended_owners: deque[_End] = deque()
         self.device = self._checked("open", driver.cuDeviceGet(ordinal))
         self.context = self._checked("open", driver.cuDevicePrimaryCtxRetain(self.device))
         with self.lock:
@@ -151,9 +152,10 @@ class Connection:
         (code,) = self.driver.cuCtxSetCurrent(self.context)
         if code:
             raise self.problem("enter its context", code)
-        while self.retired:
-            destroy, handle = self.retired.popleft()
-            destroy(handle)
+        while self.ended_owners:
+            end = self.ended_owners.popleft()
+            del self.ends[id(end)]
+            end.destroy(end.handle)
 
     def _checked(self, what: str, result: tuple[Any, ...]) -> Any:
         if result[0]:
@@ -229,9 +231,19 @@ class Connection:
             self._checked("finish", self.driver.cuStreamSynchronize(self.stream))
             self._checked("finish", self.driver.cuStreamSynchronize(self.copies))
 
-    def retire(self, destroy: Callable[[Any], Any], handle: Any) -> None:
-        """Destroy a module or a graph soon; called where Python frees things, which is anywhere."""
-        self.retired.append((destroy, handle))
+    def own(self, owner: Any, destroy: Callable[[Any], Any], handle: Any) -> None:
+        """A module or a graph ends with its owner: whoever is in here next destroys it."""
+        end = _End(owner, self.ended_owners.append)
+        end.destroy, end.handle = destroy, handle
+        self.ends[id(end)] = end
+
+
+class _End(weakref.ref[Any]):
+    """What is destroyed when an object has ended."""
+
+    __slots__ = ("destroy", "handle")
+    destroy: Callable[[Any], Any]
+    handle: Any
 
 
 class Arguments:

@@ -49,7 +49,6 @@ class CUDAGraph:
                 self.of_place.setdefault(place, []).append(node)
             for value in set(node.values):
                 self.of_value.setdefault(value, []).append(node)
-        self.graph: Any = None
         self.runnable: Any = None
         self.addresses: dict[int, int] = {}
         self.integers: dict[int, int] = {}
@@ -71,7 +70,8 @@ class CUDAGraph:
 
     def _make(self, addresses: dict[int, int], integers: dict[int, int]) -> None:
         gpu, driver = self.gpu, self.gpu.driver
-        graph = self.graph = gpu.checked("make a graph", driver.cuGraphCreate(0))
+        graph = gpu.checked("make a graph", driver.cuGraphCreate(0))
+        gpu.own(self, driver.cuGraphDestroy, graph)
         before: list[Any] = []
         for node in self.nodes:
             node.set(addresses, integers)  # type: ignore[arg-type]
@@ -79,6 +79,7 @@ class CUDAGraph:
             node.handle = gpu.checked(f"add {node.program.spec.name} to a graph", added)  # type: ignore[attr-defined]
             before = [node.handle]
         self.runnable = gpu.checked("make a graph runnable", driver.cuGraphInstantiate(graph, 0))
+        gpu.own(self, driver.cuGraphExecDestroy, self.runnable)
         self.addresses, self.integers = addresses, integers
 
     def _change(self, addresses: dict[int, int], integers: dict[int, int]) -> None:
@@ -99,12 +100,6 @@ class CUDAGraph:
             code = driver.cuGraphExecKernelNodeSetParams(self.runnable, node.handle, node.parameters)
             gpu.checked("change a graph", code)
         self.addresses, self.integers = addresses, integers
-
-    def __del__(self) -> None:
-        if getattr(self, "runnable", None) is not None:
-            self.gpu.retire(self.gpu.driver.cuGraphExecDestroy, self.runnable)
-        if getattr(self, "graph", None) is not None:
-            self.gpu.retire(self.gpu.driver.cuGraphDestroy, self.graph)
 
 
 def graph_of(gpu: Connection, launches: Sequence[Launch]) -> Graph:

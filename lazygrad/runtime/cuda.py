@@ -80,6 +80,7 @@ class Loaded:
                     f" ({compiler} may be newer than the driver: update the driver, or install an older one)"
                 )
                 raise CompileError(f"{problem}{'' if gpu.lost else hint}", spec.src)
+            gpu.own(self, driver.cuModuleUnload, self.module)
             code, self.function = driver.cuModuleGetFunction(self.module, spec.function_name.encode())
             if code:
                 raise CompileError(f"{gpu.name} finds no {spec.function_name} in its text", spec.src)
@@ -88,10 +89,6 @@ class Loaded:
         driver = self.gpu.driver
         wanted = getattr(driver.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
         return int(self.gpu.call(f"say {name}", driver.cuFuncGetAttribute, wanted, self.function))
-
-    def __del__(self) -> None:
-        if hasattr(self, "module"):
-            self.gpu.retire(self.gpu.driver.cuModuleUnload, self.module)
 
 
 class CUDAProgram:

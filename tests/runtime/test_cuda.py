@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import inspect
 import os
@@ -189,6 +190,7 @@ def test_copies_between_gpus_do_not_pass_through_the_host(gpu: EmulatedDriver) -
     Device["CUDA"].synchronize()
     y = (x.to("CUDA:1") + 1).realize()
     x.assign(x * 0).realize()
+    Device["CUDA"].synchronize()
     assert gpu.calls["cuMemcpyPeerAsync"] == 1
     assert gpu.calls["cuMemcpyDtoHAsync"] == 0
     assert np.array_equal(y.numpy(), numbers(50) * 2 + 1)
@@ -329,6 +331,19 @@ def test_a_training_step_is_captured(gpu: EmulatedDriver) -> None:
 
     assert np.allclose(losses("CUDA"), losses("CPU"), rtol=1e-4)
     assert gpu.calls["cuGraphLaunch"] >= 3
+
+
+def test_modules_and_graphs_go_with_their_owners(gpu: EmulatedDriver) -> None:
+    step = TinyJit(lambda x: ((x + 1).contiguous() * 3).sum().realize())
+    for _ in range(4):
+        step(Tensor(numbers(8), device="CUDA").realize())
+    kernel('extern "C" __global__ void k(float* a) {\n  a[0] = 1;\n}')
+    assert gpu.calls["cuGraphDestroy"] == gpu.calls["cuModuleUnload"] == 0
+    del step
+    gc.collect()
+    Device["CUDA"].synchronize()
+    assert gpu.calls["cuGraphDestroy"] == gpu.calls["cuGraphExecDestroy"] == 1
+    assert gpu.calls["cuModuleUnload"] == 1
 
 
 # *** what can go wrong

@@ -45,7 +45,7 @@ hypothesis.settings.load_profile("lazygrad")
 #: the tests of lazygrad/codegen that run on device CLANG, where each kernel takes a process of clang.
 ON_OTHERS = ("tests/nn/test_layers.py", "tests/tensor/test_indexing.py", "tests/tensor/test_methods.py")
 ON_OTHERS += ("tests/tensor/test_random.py", "tests/tensor/test_sorting.py", "tests/tensor/test_torch.py")
-SHARES_ON, SHARE_IN_C = {"CL": 6, "CUDA": 48, "WEBGPU": 24}, 6
+SHARES_ON, SHARE_IN_C = {"CL": 6, "CUDA": 96, "WEBGPU": 24}, 6
 #: CUDA is emulated there, and races are looked for.
 NEEDED_BY = {"CL": ("cl",), "CUDA": ("g++", "nvrtc"), "WEBGPU": ("webgpu",)}
 #: Tables whose rows take the same path with other values: one row in so many runs by default, other ones for

@@ -46,7 +46,11 @@ hypothesis.settings.load_profile("lazygrad")
 #: tests of lazygrad/codegen on devices where each kernel takes a process of a compiler or of a linker.
 ON_OTHERS = ("tests/nn/test_layers.py", "tests/tensor/test_indexing.py", "tests/tensor/test_methods.py")
 ON_OTHERS += ("tests/tensor/test_random.py", "tests/tensor/test_sorting.py", "tests/tensor/test_torch.py")
-SHARES_ON, SHARES_OF_CODEGEN = {"CL": 6, "CUDA": 48, "WEBGPU": 24, "AARCH64": 24}, {"CLANG": 6, "AARCH64": 2}
+<<<<<<< HEAD
+SHARES_ON, SHARES_OF_CODEGEN = {"CL": 12, "CUDA": 48, "WEBGPU": 48, "AARCH64": 48}, {"CLANG": 6, "AARCH64": 2}
+=======
+SHARES_ON, SHARE_IN_C = {"CL": 6, "CUDA": 96, "WEBGPU": 24}, 6
+>>>>>>> cuda
 #: CUDA is emulated there, and races are looked for.
 NEEDED_BY = {"AARCH64": ("aarch64",), "CL": ("cl",), "CUDA": ("g++", "nvrtc"), "WEBGPU": ("webgpu",)}
 #: Tables whose rows take the same path with other values: one row in so many runs by default, other ones for
@@ -54,6 +58,8 @@ NEEDED_BY = {"AARCH64": ("aarch64",), "CL": ("cl",), "CUDA": ("g++", "nvrtc"), "
 #: and all with EXHAUSTIVE=1: all of them in each run took a Zen 3 an hour. A row that is always to run is a
 #: test of its own.
 SHARE_OF_REST = 5
+#: The same of the suites on other devices.
+SHARE_ON_OTHERS = 20
 SHARES = {
     "tests/codegen/test_legalize.py::test_casts": 3,
     "tests/codegen/test_legalize.py::test_floats": 3,
@@ -179,7 +185,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         many = given and item.nodeid.startswith(MANY_SLOW) and item.get_closest_marker("slow")
         if (other and number % other) or in_processes or many or (number ^ seed) % share:
             item.add_marker(pytest.mark.slow)
-            if not exhaustive and ((number >> 8) ^ seed) % SHARE_OF_REST:
+            if not exhaustive and ((number >> 8) ^ seed) % (SHARE_ON_OTHERS if other else SHARE_OF_REST):
                 left_out.append(item)
         elif is_listed(item):
             item.add_marker(pytest.mark.slow)

@@ -46,11 +46,7 @@ hypothesis.settings.load_profile("lazygrad")
 #: tests of lazygrad/codegen on devices where each kernel takes a process of a compiler or of a linker.
 ON_OTHERS = ("tests/nn/test_layers.py", "tests/tensor/test_indexing.py", "tests/tensor/test_methods.py")
 ON_OTHERS += ("tests/tensor/test_random.py", "tests/tensor/test_sorting.py", "tests/tensor/test_torch.py")
-<<<<<<< HEAD
-SHARES_ON, SHARES_OF_CODEGEN = {"CL": 12, "CUDA": 48, "WEBGPU": 48, "AARCH64": 48}, {"CLANG": 6, "AARCH64": 2}
-=======
-SHARES_ON, SHARE_IN_C = {"CL": 6, "CUDA": 96, "WEBGPU": 24}, 6
->>>>>>> cuda
+SHARES_ON, SHARES_OF_CODEGEN = {"CL": 12, "CUDA": 96, "WEBGPU": 48, "AARCH64": 48}, {"CLANG": 6, "AARCH64": 2}
 #: CUDA is emulated there, and races are looked for.
 NEEDED_BY = {"AARCH64": ("aarch64",), "CL": ("cl",), "CUDA": ("g++", "nvrtc"), "WEBGPU": ("webgpu",)}
 #: Tables whose rows take the same path with other values: one row in so many runs by default, other ones for

@@ -1,8 +1,9 @@
 """Vector code for a grid of threads (form 5): ranges become places in a launch, workgroups share sums.
 
 A launch is workgroups times the threads of each, both along x, y and z: `gidx0` and `lidx0` are along x.
-GLOBAL ranges are counted by workgroups, LOCAL and GROUP ranges by their threads. All GROUP ranges of a kernel
-are one axis of threads. What a thread reduces over its share meets that of the others in local memory:
+GLOBAL ranges are counted by workgroups, the others by their threads: WARP ranges, if there are any, along x
+and y, LOCAL ranges, and GROUP ranges, all of which are one axis. What a thread reduces over its share meets
+that of the others in local memory:
 
     acc0 = sum over ridx of f(ridx, GROUP)
 becomes
@@ -42,7 +43,7 @@ def assign_grid(sink: UOp, target: Target) -> UOp:
     grouped = [r for r in nodes if r.op is Ops.RANGE and r.arg.kind is AxisType.GROUP]
     outputs = output_ranges(nodes)
     workgroups = [[r] for r in reversed(outputs) if r.arg.kind is AxisType.GLOBAL]
-    threads = [[r] for r in reversed(outputs) if r.arg.kind is AxisType.LOCAL]
+    threads = [[r] for k in (AxisType.WARP, AxisType.LOCAL) for r in reversed(outputs) if r.arg.kind is k]
     if grouped:
         threads.insert(0 if _walks_memory(nodes, grouped) else len(threads), grouped)
     if not workgroups and not threads:

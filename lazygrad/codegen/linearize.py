@@ -22,14 +22,14 @@ from typing import Any
 from ..dtype import DType, PtrDType, dtypes
 from ..ir.index import bounds
 from ..ir.nest import Block, is_shared, loop_nest, scan_ranges, scan_values
-from ..ir.ops import ELEMENTWISE, Ops, start_value
+from ..ir.ops import ELEMENTWISE, WARP_SUMS, Ops, start_value
 from ..ir.reports import FAILED, FOUND, WORDS, report_memory
 from ..ir.uop import UOp, toposort
 from .constants import lane_of
 from .first_thread import Guard, guard_first_thread
 from .late_sums import Chain, late_sums
 from .nest_sums import is_float_sum
-from .products import DOTS, accumulate, is_first_dot, is_masked_product
+from .products import DOTS, accumulate, is_first_dot, is_masked_product, is_of_warps
 
 #: Where each kind of declaration stands at the head of the list.
 HEAD = {Ops.DEFINE_GLOBAL: 0, Ops.DEFINE_VAR: 1, Ops.CONST: 2, Ops.DEFINE_LOCAL: 3, Ops.SPECIAL: 4}
@@ -79,7 +79,7 @@ class _Writer:
             if buffer.arg not in touched:
                 self.declare(untouched(buffer, self.renderer))
         self.loaded = {node.src[0] for node in nodes if node.op is Ops.LOAD}
-        self.fused = self.products_to_fuse(nodes)
+        self.fused = self.products_to_fuse(nodes) | {node for node in nodes if is_of_warps(node)}
         body = loop_nest(sink)
         guard_first_thread(body)
         if self.renderer is not None:
@@ -252,6 +252,8 @@ class _Writer:
             if reduce.op is Ops.SCAN:
                 self.carry(reduce)
                 continue
+            if is_of_warps(reduce.src[0]):
+                continue
             if reduce is not self.late.get(reduce, (reduce,))[0]:
                 continue  # added to in the loop of the level below
             accumulator, value = self.made[reduce], reduce.src[0]
@@ -269,6 +271,7 @@ class _Writer:
                 written |= {*value.src[1].src}
             self.emit_new(combined, written)
             self.emit(UOp(Ops.ASSIGN, reduce.dtype, (accumulator, combined)))
+        self.add_matrices([reduce for reduce in block.closes if is_of_warps(reduce.src[0])])
         late = self.late_in.get(block.range, []) if block.range is not None else []
         below = [level for level in late if level is not self.late[level][-1]]
         if below:
@@ -279,6 +282,24 @@ class _Writer:
         for level in late:
             if level not in below:
                 self.add_levels(self.late[level])
+
+    def add_matrices(self, reduces: list[UOp]) -> None:
+        """Each WMMA once, for all the sums of a thread that it adds to."""
+        sums: dict[tuple[UOp, ...], dict[int, UOp]] = {}
+        for reduce in reduces:
+            products = _terms(reduce.src[0])
+            without = tuple([product.replace(src=product.src[:-1]) for product in products])
+            sums.setdefault(without, {})[int(products[0].src[-1].arg)] = reduce
+        for listed, own in sums.items():
+            kind = next(iter(own.values())).dtype
+            start = self.declare(_same_in_all_lanes(kind, start_value(Ops.ADD, kind)))
+            # one that nothing is stored of, as beyond a border, is added to all the same
+            accumulators = [
+                self.made[own[n]] if n in own else self.accumulator(start, []) for n in range(WARP_SUMS)
+            ]
+            for product in listed:
+                words = [self.read(word) for word in product.src]
+                self.emit(UOp(Ops.WMMA, dtypes.void, (*accumulators, *words), product.arg))
 
     def end_blocks(self, levels: list[UOp]) -> None:
         """In the middle of a loop, late sums are added to their next level, and begin anew."""
@@ -446,6 +467,11 @@ def _loops_that_meet(body: list[UOp]) -> set[UOp]:
         elif node.op is Ops.BARRIER or _reads_local(node):
             found.update(opened)
     return found
+
+
+def _terms(value: UOp) -> list[UOp]:
+    """What a sum of WMMAs adds up, in order."""
+    return [value] if value.op is Ops.WMMA else [term for source in value.src for term in _terms(source)]
 
 
 def _reads_local(node: UOp) -> bool:

@@ -13,7 +13,8 @@ becomes
 Each addition is rounded in the last place of what it makes. Where terms are alike these errors point in one
 direction: those of n additions in a row come to as much as n/2 half units, those of blocks, and of blocks of
 blocks, to as much as the few of each level. It costs one addition more for each block, and nothing where a
-loop is no longer than one. What is nested is the loop that Opts, lanes and registers leave, whichever Opts.
+loop is no longer than one. What is nested is the loop that Opts, lanes and registers leave, whichever Opts;
+but not what tensor cores add up, many products at a time: registers are full of their sums.
 
 Where blocks do not divide a loop, the last one is shorter: the end of its loop is computed.
 """
@@ -33,7 +34,7 @@ from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..target import Target
 from .emulate import NARROW
-from .products import is_masked_product
+from .products import is_masked_product, is_of_warps
 
 #: How many turns of a loop add to one accumulator, and how many of its totals to the next one.
 BLOCK, BLOCKS = 16, 8
@@ -58,7 +59,7 @@ def nest_sums(sink: UOp, target: Target) -> UOp:
     nest = _Nest(nodes)
     beside = Counter(node.src[1:] for node in nodes if node.op is Ops.REDUCE)
     for node in nodes:
-        if node.op is Ops.REDUCE and is_float_sum(node):
+        if node.op is Ops.REDUCE and is_float_sum(node) and not is_of_warps(node.src[0]):
             nest.cut(node.src[1:], fill_registers(node.src[0], beside[node.src[1:]], target))
     return nest.rebuilt(nodes) if nest.changed else sink
 

@@ -112,6 +112,13 @@ packs = PatternMatcher([(UPat(Ops.PACK, name="n"), packed)])
 DOTS = (Ops.DOT, Ops.DP4A)
 
 
+def is_of_warps(value: UOp) -> bool:
+    """Whether a value is a WMMA, or a sum of such, lane by lane or not."""
+    while value.op in (Ops.ADD, Ops.VECTORIZE, Ops.GEP):
+        value = value.src[0]
+    return value.op is Ops.WMMA
+
+
 def is_first_dot(value: UOp) -> bool:
     """Whether a value is a DOT or a DP4A that adds to nothing yet: a sum of such may be added to instead."""
     return value.op in DOTS and is_zero(value.src[2])

@@ -269,7 +269,8 @@ class _Expander:
         loops = tuple([r for r in node.src[1:] if r.arg.kind not in IN_REGISTERS])
         if loops:
             copies = math.prod(r.src[0].arg for r in self.registers[node]) * self.apart_in_lanes(node)
-            accumulators = min(len(values), max(1, self.chains // copies))
+            chains = 1 if value.op is Ops.WMMA else self.chains
+            accumulators = min(len(values), max(1, chains // copies))
             fuses = value.op is Ops.MUL and op is Ops.ADD
             bodies = [combined(op, values[i::accumulators], chain=fuses) for i in range(accumulators)]
             values = [UOp(Ops.REDUCE, body.dtype, (body, *loops), op) for body in bodies]

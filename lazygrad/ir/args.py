@@ -18,11 +18,12 @@ class AxisType(enum.Enum):
     TILE = 1
     GLOBAL = 2
     LOCAL = 3
-    LOOP = 4
-    GROUP = 5
-    REDUCE = 6
-    UNROLL = 7
-    UPCAST = 8
+    WARP = 4
+    LOOP = 5
+    GROUP = 6
+    REDUCE = 7
+    UNROLL = 8
+    UPCAST = 9
 
     def __repr__(self) -> str:
         return self.name

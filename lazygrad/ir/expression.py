@@ -67,7 +67,7 @@ _ASSOCIATIVE = frozenset((Ops.ADD, Ops.MUL, Ops.AND, Ops.OR, Ops.XOR))
 
 _PREFIX = {
     AxisType.GLOBAL: "gidx", AxisType.THREAD: "gidx", AxisType.TILE: "gidx",
-    AxisType.LOOP: "gidx", AxisType.LOCAL: "lidx",
+    AxisType.LOOP: "gidx", AxisType.LOCAL: "lidx", AxisType.WARP: "lidx",
     AxisType.REDUCE: "ridx", AxisType.GROUP: "ridx", AxisType.UPCAST: "uidx", AxisType.UNROLL: "uidx",
 }  # fmt: skip
 
@@ -228,6 +228,8 @@ def _named(node: UOp, texts: dict[UOp, str]) -> str:
     if op is Ops.DOT:
         added = src[2].op is not Ops.CONST or src[2].arg != 0
         return f"dot_{arg.name}({', '.join(inside if added else inside[:2])})"
+    if op is Ops.WMMA:
+        return f"wmma_{arg.element.name}_{arg.steps}({', '.join(inside)})"
     if arg is not None and op not in (Ops.VIEW,):
         inside.append(_value_text(arg))
     return f"{op.name.lower()}({', '.join(inside)})"

@@ -120,6 +120,7 @@ class Ops(enum.IntEnum):
     # in every lane, sums of products by one instruction
     PACK = 85
     DOT = 86
+    WMMA = 99
     # names of older documents
     SUM = 52  # an alias: a sum is REDUCE_AXIS with ADD
     EMPTY = 23  # an alias: empty memory is a BUFFER
@@ -388,7 +389,7 @@ OPS: dict[Ops, OpInfo] = {
     **dict.fromkeys((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.MULTI, Ops.BIND, Ops.IOTA, Ops.CONST), _DATA),
     **dict.fromkeys((Ops.VIEW, Ops.LOAD, Ops.STAGE, Ops.ONE_PASS, Ops.INDEX, Ops.SPECIAL), _DATA),
     **dict.fromkeys((Ops.DEFINE_VAR, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_ACC), _DATA),
-    **dict.fromkeys((Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT), _DATA),
+    **dict.fromkeys((Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT, Ops.WMMA), _DATA),
     **dict.fromkeys((Ops.SINK, Ops.NOOP, Ops.DEVICE, Ops.UNIQUE, Ops.KERNEL, Ops.STORE), _STRUCTURE),
     **dict.fromkeys((Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF, Ops.BARRIER, Ops.BREAK), _STRUCTURE),
 }
@@ -405,7 +406,12 @@ ANY_ORDER = "any order"
 #: What is done in every lane of a vector alike. PACK makes an unsigned integer of narrow numbers, the first
 #: in its low bits. DOT(a, b, c) adds to c the products of the numbers in two of them, of the type in its arg,
 #: the last ones first, each with one rounding; where an instruction does it, subnormals may count as zero.
-LANEWISE = ELEMENTWISE | {Ops.PACK, Ops.DOT}
+#: WMMA(words..., n) is the n-th sum that a thread gets of a product of matrices, whose elements the threads
+#: of a warp hold, packed in words: what the TensorCore in its arg does. In a linear program it is a step that
+#: adds to all sums of a thread.
+LANEWISE = ELEMENTWISE | {Ops.PACK, Ops.DOT, Ops.WMMA}
+#: The sums of a thread that a WMMA adds to.
+WARP_SUMS = 4
 #: Arithmetic whose result depends only on values, not on dtypes alone: all but the casts, and CHECK, which
 #: does more than compute.
 ALU = ELEMENTWISE - {Ops.CAST, Ops.BITCAST, Ops.CHECK}

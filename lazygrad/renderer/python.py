@@ -19,11 +19,12 @@ from typing import Any
 
 from ..dtype import ALL_DTYPES, DTYPES_BY_NAME, ConstType, DType, PtrDType, dtypes, storage_fmt, truncation
 from ..ir.expression import buffer_name
-from ..ir.ops import COMPARISONS, ELEMENTWISE, OPS, Ops, execute, from_bits, to_bits
+from ..ir.ops import COMPARISONS, ELEMENTWISE, OPS, WARP_SUMS, Ops, execute, from_bits, to_bits
 from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
 from ..target import Dot, Target
 from . import Renderer, parameters
+from .matrices import products_of_warps
 from .names import loop_names
 from .texts import Writer, write
 
@@ -190,15 +191,26 @@ def _run_workgroup(kernel: str, thread: Callable[..., Any], *sizes: int) -> None
     """Run the threads of a workgroup from one BARRIER to the next. All must come to the same ones."""
     places = list(itertools.product(*map(range, sizes)))
     running = [thread(*place) for place in places]
+    answers: list[Any] = [None] * len(places)
     while True:
-        stopped = [next(each, None) for each in running]
+        stopped = [_went_on(each, answer) for each, answer in zip(running, answers, strict=True)]
         if not any(stopped):
             return
-        if None in stopped or len(set(stopped)) > 1:
-            place = dict(zip(places, stopped, strict=True))
+        at = [stop[0] if stop else None for stop in stopped]
+        if None in at or len(set(at)) > 1:
+            place = dict(zip(places, at, strict=True))
             raise RuntimeError(
                 f"kernel {kernel}: the threads of a workgroup wait at different BARRIERs: {place}"
             )
+        answers = [None] * len(places) if len(stopped[0]) == 1 else products_of_warps(stopped, sizes)
+
+
+def _went_on(thread: Any, answer: Any) -> Any:
+    """Where a thread stops next, given what it stopped for; None at its end."""
+    try:
+        return thread.send(answer)
+    except StopIteration:
+        return None
 
 
 _HELPERS: dict[str, Callable[..., Any]] = {
@@ -264,7 +276,7 @@ class Function(Writer):
         self.loops = loop_names(uops)
         self.lines: list[str] = []
         self.barriers = 0
-        self.shared = any(u.op is Ops.BARRIER for u in uops)
+        self.shared = any(u.op in (Ops.BARRIER, Ops.WMMA) for u in uops)
         self.blocks: list[int] = []  # of each open loop or branch: the number of lines when it was opened
 
     def fresh(self, prefix: str, numbered: bool = True) -> str:
@@ -418,7 +430,17 @@ def define_local(ctx: Function, node: UOp) -> str:
 
 def barrier(ctx: Function, node: UOp) -> str:
     ctx.barriers += 1
-    return f"yield {ctx.barriers}"
+    return f"yield ({ctx.barriers},)"
+
+
+def matrices(ctx: Function, node: UOp) -> str:
+    """The threads of a warp give what they hold, and get their sums."""
+    ctx.barriers += 1
+    sums, words = node.src[:WARP_SUMS], node.src[WARP_SUMS:]
+    names, given = (", ".join(map(ctx.of, each)) for each in (sums, words))
+    core = node.arg
+    kind = f"{core.element.name!r}, {core.steps}, {core.total.name!r}"
+    return f"{names} = yield ({ctx.barriers}, {kind}, ({names}), ({given}))"
 
 
 def _access(ctx: Function, index: UOp) -> tuple[str, str, UOp | None, DType, bool]:
@@ -512,6 +534,7 @@ ROWS = (
             (UPat(Ops.ASSIGN), assign),
             (UPat(Ops.DEFINE_LOCAL), define_local),
             (UPat(Ops.BARRIER), barrier),
+            (UPat(Ops.WMMA), matrices),
             # what these say stands where they are used
             (UPat((Ops.CONST, Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR, Ops.INDEX, Ops.SINK, Ops.NOOP)), ""),
         ]

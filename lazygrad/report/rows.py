@@ -15,7 +15,7 @@ from .terminal import colored, size_text, time_text, visible_width
 #: The colour of a loop's size in a kernel's name.
 _OF_AXIS = {
     AxisType.THREAD: "bright white", AxisType.GLOBAL: "blue", AxisType.TILE: "bright cyan",
-    AxisType.LOCAL: "cyan", AxisType.LOOP: "white",
+    AxisType.LOCAL: "cyan", AxisType.WARP: "cyan", AxisType.LOOP: "white",
     AxisType.GROUP: "green", AxisType.REDUCE: "red", AxisType.UNROLL: "magenta", AxisType.UPCAST: "yellow",
 }  # fmt: skip
 

@@ -3,8 +3,8 @@
 No device is opened here, and no driver asked: this stands below both.
 """
 
-from .facts import Core, Dot, Launch, Memory, Multiprocessor, Target
-from .gpus import GPUS, launch_of
+from .facts import Core, Dot, Launch, Memory, Multiprocessor, Target, TensorCore
+from .gpus import GPUS, launch_of, tensor_cores_of
 from .processors import PROCESSORS, Processor, refined
 
 __all__ = [
@@ -17,6 +17,8 @@ __all__ = [
     "Multiprocessor",
     "Processor",
     "Target",
+    "TensorCore",
     "launch_of",
     "refined",
+    "tensor_cores_of",
 ]

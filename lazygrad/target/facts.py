@@ -26,6 +26,30 @@ class Dot:
         return {2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}[self.element.itemsize * self.count]
 
 
+@dataclass(frozen=True)
+class TensorCore:
+    """An instruction of a warp, 32 threads, that adds a product of matrices, 16 x `steps` times `steps` x 8, to
+    a third one. Each thread holds a part of each ("Matrix Fragments for mma", PTX ISA).
+
+    element, steps   the type of the factors, and how many products each sum gets
+    total            the type of the sums
+    """
+
+    element: DType
+    steps: int
+    total: DType
+
+    @property
+    def packed(self) -> int:
+        """How many factors a word of 4 bytes holds."""
+        return 4 // self.element.itemsize
+
+    @property
+    def halves(self) -> int:
+        """How many words of the steps a thread has: each holds neighbours, the second those half-way on."""
+        return self.steps // (4 * self.packed)
+
+
 #: What a processor is taken to have that does not say what its caches hold: as much as most have at least.
 COMMON_CACHES = (32 << 10, 512 << 10, 16 << 20)
 
@@ -121,6 +145,7 @@ class Multiprocessor:
     local_bytes       memory for its workgroups
     warps             instructions that start in a cycle, each for the threads of a warp
     products          multiply-adds on float32
+    matrix_products   those of its tensor cores, on factors of 2 bytes
     banks             words of 4 bytes that its local memory gives
     cached            bytes that come from the cache which all share
     waits             cycles until what is loaded from memory is there
@@ -130,6 +155,7 @@ class Multiprocessor:
     groups: int
     local_bytes: int
     products: int
+    matrix_products: int
     registers: int = 65_536
     thread_registers: int = 255
     warps: int = 4
@@ -182,6 +208,7 @@ class Target:
     has_gathers       whether one instruction loads lanes of 4 and 8 bytes from addresses of their own, as
                       fast as loads one by one
     dots              its instructions for sums of products of narrow numbers
+    tensor_cores      those of a warp for products of matrices
     core, memory, launch   how fast it computes, fetches and starts
     """
 
@@ -209,6 +236,7 @@ class Target:
     flushes: bool = False
     has_gathers: bool = False
     dots: tuple[Dot, ...] = ()
+    tensor_cores: tuple[TensorCore, ...] = ()
     core: Core = Core()
     memory: Memory = Memory()
     launch: Launch = Launch()

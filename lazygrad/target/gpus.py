@@ -10,7 +10,8 @@ sm_80  Ampere: A100                 sm_89  Ada: RTX 6000 Ada            sm_100  
 
 What a multiprocessor holds and does in a cycle (threads, workgroups, shared memory, multiply-adds on float32)
 stands in the same guide: its tables of technical specifications and of the throughput of arithmetic
-instructions. That of the shared cache, and how long memory takes, are what is commonly measured on these (64
+instructions. What tensor cores do stands in the whitepapers; Blackwell is taken to do what Hopper does, with
+these instructions. That of the shared cache, and how long memory takes, are what is commonly measured (64
 bytes a cycle, 500 cycles); nothing here was measured by us.
 
 What else the choices ask is the same for all of these, and stands where targets are made: warps of 32,
@@ -21,27 +22,51 @@ GPUs of Apple's that run macOS (Apple's "Metal Feature Set Tables", families App
 
 from __future__ import annotations
 
-from .facts import Launch, Multiprocessor
+from ..dtype import dtypes
+from .facts import Launch, Multiprocessor, TensorCore
 
 _K = 1024
 
 
-def _nvidia(multiprocessors: int, threads: int, groups: int, local_bytes: int, products: int) -> Launch:
-    each = Multiprocessor(threads, groups, local_bytes, products)
+def _nvidia(
+    multiprocessors: int, threads: int, groups: int, local_bytes: int, products: int, matrix_products: int
+) -> Launch:
+    each = Multiprocessor(threads, groups, local_bytes, products, matrix_products)
     return Launch(resident=multiprocessors * threads, multiprocessor=each, multiprocessors=multiprocessors)
 
 
 #: architecture → how it starts work, and what runs it.
 GPUS = {
-    "sm_75": _nvidia(72, 1024, 16, 64 * _K, 64),
-    "sm_80": _nvidia(108, 2048, 32, 164 * _K, 64),
-    "sm_86": _nvidia(84, 1536, 16, 100 * _K, 128),
-    "sm_89": _nvidia(142, 1536, 24, 100 * _K, 128),
-    "sm_90": _nvidia(132, 2048, 32, 228 * _K, 128),
-    "sm_100": _nvidia(148, 2048, 32, 228 * _K, 128),
+    "sm_75": _nvidia(72, 1024, 16, 64 * _K, 64, 512),
+    "sm_80": _nvidia(108, 2048, 32, 164 * _K, 64, 1024),
+    "sm_86": _nvidia(84, 1536, 16, 100 * _K, 128, 512),
+    "sm_89": _nvidia(142, 1536, 24, 100 * _K, 128, 512),
+    "sm_90": _nvidia(132, 2048, 32, 228 * _K, 128, 2048),
+    "sm_100": _nvidia(148, 2048, 32, 228 * _K, 128, 2048),
 }
 
 
 def launch_of(arch: str) -> Launch:
     """How an architecture starts work, `sm_90a` as `sm_90`; of one that is not known, as common ones do."""
     return GPUS.get(arch.rstrip("af"), Launch())
+
+
+#: The first architecture that has them → instructions of tensor cores ("Warp Level Matrix Multiply-Accumulate
+#: Instructions", PTX ISA).
+_TENSOR_CORES = {
+    75: (TensorCore(dtypes.float16, 8, dtypes.float32),),
+    80: (
+        TensorCore(dtypes.float16, 16, dtypes.float32),
+        TensorCore(dtypes.bfloat16, 16, dtypes.float32),
+        TensorCore(dtypes.int8, 32, dtypes.int32),
+        TensorCore(dtypes.uint8, 32, dtypes.int32),
+    ),
+}
+
+
+def tensor_cores_of(arch: str) -> tuple[TensorCore, ...]:
+    """What the tensor cores of an architecture do, the most steps first; () before sm_75."""
+    digits = arch.removeprefix("sm_").rstrip("af")
+    number = int(digits) if digits.isdigit() else 0
+    found = [core for first, cores in _TENSOR_CORES.items() if first <= number for core in cores]
+    return tuple(sorted(found, key=lambda core: -core.steps))

@@ -27,6 +27,7 @@ from .facts import Access, Facts, size_of
 from .loops import Axis
 from .roles import Roles, all_roles, number_of
 from .shared import APART, BANKS
+from .warp_blocks import warp_blocks
 
 #: Places of an output axis that a thread computes, threads along it, and steps between two copies.
 PLACES, THREADS, STEPS = (8, 4, 2), (32, 16, 8), (32, 16, 8)
@@ -99,6 +100,8 @@ def _candidates(facts: Facts, target: Target) -> Iterator[Found]:
     for roles in all_roles(facts):
         if not any(access.step(roles.lanes) == 1 for access in facts.accesses if not access.reduced):
             continue  # neighbouring threads write neighbours
+        if len(inner) == 1:
+            yield from (Found(*each) for each in warp_blocks(facts, roles, summed, target, machine))
         for block in _blocks(roles, summed):
             time = work.cycles(block, roles)
             if time is not None:

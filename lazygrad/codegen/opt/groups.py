@@ -43,6 +43,7 @@ class _Grouped:
         kinds = {r.arg.kind for each in loops.axes for r in each.ranges}
         kinds |= {kind for each in loops.axes for kind, _ in each.parts}
         require(AxisType.GROUP not in kinds, "the threads of a workgroup share one axis already")
+        require(AxisType.WARP not in kinds, "the threads of a warp compute matrices together")
         scanned = scanned_ranges(loops.sink.toposort())
         require(scanned.isdisjoint(axis.ranges), "a running value takes one step after the other")
 

@@ -13,7 +13,7 @@ from ..ranges import IN_REGISTERS
 from .loops import Loops
 from .shared import shared_copies
 
-_THREADS = (AxisType.LOCAL, AxisType.GROUP)
+_THREADS = (AxisType.LOCAL, AxisType.WARP, AxisType.GROUP)
 
 
 def threads_of(loops: Loops) -> int:

@@ -172,7 +172,7 @@ class Loops:
         kinds = [kind for axis in self.axes for kind, _ in axis.parts]
         named = KernelInfo(
             kernel_name(self.sink, info.name.split("_")[0]),
-            local_dims=kinds.count(AxisType.LOCAL),
+            local_dims=sum(kind in (AxisType.LOCAL, AxisType.WARP) for kind in kinds),
             upcasted=sum(kind in IN_REGISTERS for kind in kinds),
             dont_use_locals=self.no_locals,
         )

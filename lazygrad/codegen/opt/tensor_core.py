@@ -5,7 +5,6 @@ One of the legal moves; `actions` tells how they are applied. `Target.dots` says
 
 from __future__ import annotations
 
-from ...dtype import dtypes
 from ...ir import index
 from ...ir.index import as_index, as_sint
 from ...ir.ops import Ops
@@ -15,12 +14,8 @@ from ...target import Dot, Target
 from ..ranges import make_range, substitute_ranges
 from .actions import OptOps, opt, require, require_shared_stages, require_whole_steps
 from .loops import Axis, Loops
-
-#: The types that another one holds all values of.
-_HELD = {
-    dtypes.bfloat16: (dtypes.bfloat16, dtypes.fp8e4m3, dtypes.fp8e5m2),
-    dtypes.int16: (dtypes.int16, dtypes.int8, dtypes.uint8, dtypes.bool),
-}
+from .narrow import product
+from .warp_matrices import by_warp, check_warp
 
 
 @opt(OptOps.TC)
@@ -34,11 +29,16 @@ class TensorCore:
     The factors have the type that the instruction takes, or are made it where it holds all their values.
     A packed pair is one value from here on, which STAGE copies as such. Each product is added with one
     rounding; what is subnormal, of the factors as of the sums, may count as zero (docs/numbers.md).
+
+    On a grid with tensor cores, a warp does `amount` steps for 16 x 8 results at once (`warp_matrices.py`).
     """
 
     counts = "reduces"
 
     def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
+        if target.tensor_cores:
+            check_warp(loops, axis, amount, target)
+            return
         require(bool(target.dots), f"{target.name} has no instruction for sums of products")
         require(not axis.output, "the axis is an output's too")
         require(bool(axis.ranges), "no loop is left along the axis")
@@ -52,6 +52,8 @@ class TensorCore:
         require_whole_steps(axis, amount)
 
     def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
+        if target.tensor_cores:
+            return by_warp(loops, axis, amount, target)
         rest = as_sint(index.floordiv(as_index(axis.size), index.const(amount)))
         left = {r: make_range(rest, r.arg.id, r.arg.kind) if rest != 1 else None for r in axis.ranges}
 
@@ -65,27 +67,12 @@ class TensorCore:
 
 
 def factors(reduce: UOp, target: Target) -> tuple[Dot, UOp, UOp] | None:
-    """The instruction for what a REDUCE sums, and the two numbers that are multiplied; None without one.
-
-    Where products count only under a condition, the factors are zero elsewhere.
-    """
-    value, condition = reduce.src[0], None
-    if reduce.arg is not Ops.ADD:
-        return None
-    if value.op is Ops.WHERE and value.src[2].op is Ops.CONST and value.src[2].arg == 0:
-        condition, value = value.src[:2]
-    if value.op is not Ops.MUL or any(s.op is not Ops.CAST for s in value.src):
-        return None
+    """The instruction for what a REDUCE sums, and the two numbers that are multiplied; None without one."""
     for dot in target.dots:
-        narrow = [s.src[0] for s in value.src]
-        if dot.total is reduce.dtype and all(s.dtype in _HELD[dot.element] for s in narrow):
-            first, second = (_where(condition, s.cast(dot.element)) for s in narrow)
-            return dot, first, second
+        found = product(reduce, dot.element, dot.total)
+        if found is not None:
+            return dot, *found
     return None
-
-
-def _where(condition: UOp | None, value: UOp) -> UOp:
-    return value if condition is None else condition.where(value, UOp.const(value.dtype, 0))
 
 
 def _reduces(loops: Loops, axis: Axis) -> list[UOp]:

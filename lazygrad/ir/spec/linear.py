@@ -24,6 +24,7 @@ LINEAR = Spec(
     {
         **{op: check for op, check in TARGET.checks.items() if op not in _GRAPHS_ONLY},
         Ops.DEFINE_ACC: both(sources(None, Ops.RANGE, more=True), arg_is(tuple)),
+        Ops.WMMA: both(void, sources(*[Ops.DEFINE_ACC] * 4, None, None, more=True)),
         Ops.RANGE: both(sources(None, None), no_index(_range)),
         Ops.ENDRANGE: both(void, sources(Ops.RANGE)),
         Ops.ASSIGN: both(sources(Ops.DEFINE_ACC, None), _assign),

@@ -156,9 +156,18 @@ def _dot(u: UOp) -> str | None:
     return None if isinstance(u.arg, DType) else f"its arg is the type of what is packed, not {u.arg!r}"
 
 
+def _wmma(u: UOp) -> str | None:
+    *words, number = u.src
+    wrong = next((s.dtype for s in words if s.dtype.scalar_type is not dtypes.uint32), None)
+    if wrong is not None:
+        return f"its factors are words of packed numbers, not {wrong}"
+    return None if dtypes.is_int(number.dtype) else f"which sum it is, is an integer, not {number.dtype}"
+
+
 _DOTS: dict[Ops, Check] = {
     Ops.PACK: both(sources(None, None, more=True), _pack),
     Ops.DOT: both(sources(None, None, None), _dot),
+    Ops.WMMA: both(sources(None, None, None, more=True), _wmma),
 }
 
 _BUFFERS = (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.STAGE)

@@ -7,11 +7,12 @@ from dataclasses import replace
 from ...dtype import ALL_DTYPES, dtypes
 from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
-from ...target import Target, launch_of
+from ...target import Target, launch_of, tensor_cores_of
 from . import arithmetic, control, extension, memory
 from .arithmetic import may_overflow, on_unsigned
 from .control import place
 from .dialect import Dialect
+from .matrices import matrices
 from .memory import called, calling, is_misplaced, is_unaligned, is_wide, lanes_at, lanes_to, load, store
 
 _NUMBERS = tuple(d for d in ALL_DTYPES if d.fmt is not None and d is not dtypes.bool)
@@ -95,6 +96,7 @@ CUDA = Dialect(
         [
             (UPat(Ops.SPECIAL), place("blockIdx.{axis}", "threadIdx.{axis}")),
             (UPat(Ops.BARRIER), "__syncthreads();"),
+            (UPat(Ops.WMMA), matrices),
             (UPat(Ops.LOAD), load(lanes_at), is_misplaced),
             (UPat(Ops.STORE), store(lanes_to), is_misplaced),
         ]
@@ -182,7 +184,8 @@ def opencl_target(arch: str = "") -> Target:
 def cuda_target(arch: str) -> Target:
     """`sm_90`, or the two digits alone."""
     arch = arch if arch.startswith("sm_") else f"sm_{arch}"
-    return replace(_gpu("CUDA", arch, CUDA, 48 << 10), launch=launch_of(arch))
+    cores = tensor_cores_of(arch)
+    return replace(_gpu("CUDA", arch, CUDA, 48 << 10), launch=launch_of(arch), tensor_cores=cores)
 
 
 def metal_target(arch: str = "") -> Target:

@@ -33,3 +33,4 @@ VECTORS(int, int)
 VECTORS(unsigned int, uint)
 VECTORS(long long, longlong)
 VECTORS(unsigned long long, ulonglong)
+#include "mma.h"

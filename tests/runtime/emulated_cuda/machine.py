@@ -24,6 +24,8 @@ _KERNEL = re.compile(
 )
 _SHARED = re.compile(r"__shared__ (?:__align__\(16\) )?([\w ]+?) (\w+)\[(\d+)\];")
 _VECTOR = re.compile(r"\*\(\((\w+[24])\*\)\(")
+#: A function of PTX's `mma`; the header has one of that name.
+_MATRICES = re.compile(r"static __device__ __forceinline__ void mma_\w+\([^)]*\) \{ asm volatile\(.*\); \}\n")
 _SIZES = {"int": 4, "unsigned int": 4, "float": 4, "bool": 1}
 
 _HEAD = """\
@@ -56,7 +58,7 @@ class Text:
         assert found is not None, source
         self.source, self.name = source, found[2]
         self.threads = int(found[1] or 1024)
-        self.meets = "__syncthreads" in source
+        self.meets = "__syncthreads" in source or "mma.sync" in source
         self.parameters = [_parameter(each) for each in found[3].split(",") if each.strip()]
 
     def as_cpp(self) -> str:
@@ -67,12 +69,17 @@ class Text:
             kind, name, size = found.groups()
             return f"{kind}* {name} = ({kind}*)machine_shared({next(numbers)}, {size} * sizeof({kind}));"
 
-        text = _SHARED.sub(array, self.source)
+        text = _SHARED.sub(array, without_matrices(self.source))
         text = _VECTOR.sub(r"*(vector_at<\1>(", text)
         given = ", ".join(f"*({p.type}*)given[{n}]" for n, p in enumerate(self.parameters))
         head = 'extern "C" __attribute__((no_sanitize_thread)) void entry(void** given)'
         entry = f"{head} {{ {self.name}({given}); }}\n"
         return f"{_HEAD}{text}\n{entry}"
+
+
+def without_matrices(source: str) -> str:
+    """The text without the functions that tests/renderer/gpu/mma.h has in their place."""
+    return _MATRICES.sub("", source)
 
 
 def _parameter(text: str) -> Parameter:

@@ -1,0 +1,34 @@
+// PTX's `mma` on a CPU, in the place of the functions of that name in a kernel's text: the threads of a warp leave what
+// they hold, meet, and each takes its sums. A warp is 4 threads along x times 8 along y.
+static unsigned mma_words[1024][6];
+template <int STEPS, int BYTES, class Wide, class Total, class Read>
+__attribute__((no_sanitize_thread)) static void mma(Total* sums, const unsigned* words, Read read) {
+  const int packed = 4 / BYTES, halves = STEPS / (4 * packed);
+  int id = threadIdx.x + 4 * threadIdx.y + 32 * threadIdx.z, warp = id / 32 * 32, g = id % 32 / 4, t = id % 4;
+  for (int n = 0; n < 3 * halves; n++) mma_words[id][n] = words[n];
+  __syncthreads();
+  for (int u = 0; u < 2; u++) for (int v = 0; v < 2; v++) {
+    Wide sum = sums[2 * u + v];
+    for (int k = 0; k < STEPS; k++) {
+      int half = k / (4 * packed), other = k / packed % 4, shift = 8 * BYTES * (k % packed);
+      unsigned a = mma_words[warp + 4 * g + other][2 * half + u] >> shift;
+      unsigned b = mma_words[warp + 4 * (2 * t + v) + other][2 * halves + half] >> shift;
+      sum += (Wide)read(a) * (Wide)read(b);
+    }
+    sums[2 * u + v] = (Total)sum;
+  }
+  __syncthreads();
+}
+#define MMA(name, STEPS, BYTES, Wide, Total, read) \
+  template <class... Words> __attribute__((no_sanitize_thread)) static void name(Total& c0, Total& c1, Total& c2, Total& c3, Words... given) { \
+    unsigned words[] = {given...}; \
+    Total sums[] = {c0, c1, c2, c3}; \
+    mma<STEPS, BYTES, Wide>(sums, words, [](unsigned bits) { return read; }); \
+    c0 = sums[0]; c1 = sums[1]; c2 = sums[2]; c3 = sums[3]; \
+  }
+template <class T, class Bits> static T mma_as(Bits bits) { T value; __builtin_memcpy(&value, &bits, sizeof value); return value; }
+MMA(mma_half_8, 8, 2, double, float, mma_as<_Float16>((unsigned short)bits))
+MMA(mma_half_16, 16, 2, double, float, mma_as<_Float16>((unsigned short)bits))
+MMA(mma_bfloat16_16, 16, 2, double, float, mma_as<float>(bits << 16))
+MMA(mma_char_32, 32, 1, long long, int, (signed char)bits)
+MMA(mma_uchar_32, 32, 1, long long, int, (unsigned char)bits)

@@ -28,8 +28,8 @@ class Dot:
 
 @dataclass(frozen=True)
 class TensorCore:
-    """An instruction of a warp, 32 threads, that adds a product of matrices, 16 x `steps` times `steps` x 8, to
-    a third one. Each thread holds a part of each ("Matrix Fragments for mma", PTX ISA).
+    """An instruction of a warp, 32 threads, that adds a product of matrices, 16 x `steps` times `steps` x 8,
+    to a third one. Each thread holds a part of each ("Matrix Fragments for mma", PTX ISA).
 
     element, steps   the type of the factors, and how many products each sum gets
     total            the type of the sums

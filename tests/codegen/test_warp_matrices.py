@@ -14,7 +14,9 @@ from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.renderer.cstyle import CUDARenderer
+from lazygrad.runtime._cuda_compiler import CUDACompiler
 from lazygrad.target import launch_of, tensor_cores_of
+from tests.helpers import needs
 
 from .kernels import GRID, equal, random_contents, run
 from .test_contraction import product
@@ -84,6 +86,17 @@ def test_each_instruction_stands_once_for_four_sums():
     assert len(steps) == 2 * 2 * 2
     assert [len(u.src) for u in steps] == [4 + 4 + 2] * 8
     assert spec.src.count("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32") == 1
+
+
+@needs("nvrtc")
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_100"])
+def test_nvidias_compiler_takes_each_instruction(arch):
+    compiler = CUDACompiler(arch)
+    for core in tensor_cores_of(arch):
+        ast = product(16, 2 * core.steps, 8, dtype=core.element, summed=core.total)
+        spec = compile_kernel(ast, CUDARenderer(arch), [Opt(TC, 0, core.steps)])
+        assert "mma.sync" in spec.src
+        assert compiler.compile(spec.src)
 
 
 @pytest.mark.parametrize(

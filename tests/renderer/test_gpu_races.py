@@ -16,10 +16,12 @@ import pytest
 
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import KernelOptError, Opt, OptOps
+from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops, UOp
 from lazygrad.renderer import ProgramSpec
 from lazygrad.renderer.cstyle import CUDARenderer
 from lazygrad.renderer.cstyle.dialects import cuda_target
+from tests.codegen.test_contraction import product
 from tests.codegen.test_opt import convolution, matmul
 from tests.helpers import needs
 from tests.runtime.emulated_cuda.machine import Outcome, Text, launch
@@ -119,14 +121,22 @@ def test_no_thread_disturbs_another(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "ast", [matmul(72, 33, 64), convolution(1, 16, 12, 16, 1)], ids=["product", "convolution"]
+    "ast",
+    [
+        matmul(72, 33, 64),
+        convolution(1, 16, 12, 16, 1),
+        matmul(64, 96, 40, dtypes.float16),
+        product(64, 96, 40, dtype=dtypes.int8, summed=dtypes.int),
+    ],
+    ids=["product", "convolution", "halves", "bytes"],
 )
 def test_threads_that_fill_copies_disturb_none(ast: UOp) -> None:
     """As an H100 would run it, if it had four multiprocessors: both copies, vectors, and a border."""
     target = cuda_target("sm_90")
     small = replace(target, launch=replace(target.launch, multiprocessors=4))
     spec = compile_kernel(ast, CUDARenderer(small))
-    assert [opt.op for opt in spec.applied_opts].count(OptOps.STAGE) == 2
+    ops = [opt.op for opt in spec.applied_opts]
+    assert ops.count(OptOps.STAGE) == 2
     assert problem_of(spec) == ""
 
 

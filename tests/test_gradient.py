@@ -43,7 +43,7 @@ LATER = frozenset(
         Ops.LOAD,
         Ops.REDUCE,
     )
-    + (Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT)
+    + (Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT, Ops.WMMA)
 )
 
 

@@ -6,18 +6,16 @@ fill it walk its elements as they lie in the source, so that neighbouring thread
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 from ...dtype import PtrDType, dtypes
 from ...ir import index
 from ...ir.args import AxisType
-from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target
 from ..ranges import make_range, stride, substitute_ranges
-from .windows import place_of, windows
+from .windows import free_numbers, once, place_of
 
 #: Words of 4 bytes that lie in banks of their own: NVIDIA's "CUDA C++ Programming Guide", shared memory.
 BANKS = 32
@@ -27,12 +25,9 @@ APART = 16
 
 def staged_by_workgroup(sink: UOp, value: UOp, inside: frozenset[UOp], target: Target) -> UOp:
     """The value, read from a STAGE that a workgroup fills in each turn of the loops `inside`."""
-    nodes = sink.toposort()
-    fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
-    number = 1 + max((node.arg for node in nodes if node.op is Ops.DEFINE_LOCAL), default=-1)
-    found = windows(value, ranges_of(value) - inside, fresh)
-    at = found.place if found else {r: r for r in ranges_of(value) - inside}
-    source = found.value if found else value
+    fresh, number = free_numbers(sink)
+    found = once(value, inside, fresh)
+    at, source = found.place, found.value
     place = place_of(source).src[1]
     steps = {r: stride(place, r) or 0 for r in at}
     filling = sorted(at, key=lambda r: (-abs(steps[r]), r.arg.id))
@@ -46,14 +41,6 @@ def staged_by_workgroup(sink: UOp, value: UOp, inside: frozenset[UOp], target: T
     store = UOp(Ops.STORE, dtypes.void, (UOp(Ops.INDEX, memory.dtype, (memory, there)), copied))
     stage = UOp(Ops.STAGE, memory.dtype, (memory, store, *loops))
     return UOp(Ops.LOAD, value.dtype, (UOp(Ops.INDEX, memory.dtype, (stage, here)),))
-
-
-def copied_bytes(value: UOp, inside: frozenset[UOp]) -> int:
-    """What the copy of a value takes, with the most that keeps its rows apart."""
-    closed = ranges_of(value) - inside
-    found = windows(value, closed, 0)
-    elements = math.prod(r.src[0].arg for r in (found.place if found else closed))
-    return int(elements * value.dtype.itemsize * (1 + APART / (4 * BANKS)))
 
 
 def _reading(r: UOp, step: int) -> tuple[int, int, int]:

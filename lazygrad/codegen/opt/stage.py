@@ -18,7 +18,7 @@ from ..ranges import IN_REGISTERS, index_nodes, is_computed, make_range, stride,
 from .actions import OptOps, opt, require
 from .loops import Axis, Loops
 from .shared import staged_by_workgroup
-from .windows import WHOLE, place_of, windows
+from .windows import WHOLE, free_numbers, once, place_of, windows
 
 #: The side of the squares in which a copy is transposed.
 SQUARE = 8
@@ -141,14 +141,11 @@ def _converted(value: UOp, users: dict[UOp, list[UOp]], addresses: set[UOp]) -> 
 
 def staged(sink: UOp, value: UOp, inside: frozenset[UOp], line: int) -> UOp:
     """The value, read from a STAGE that is filled in each turn of the loops `inside`."""
-    nodes = sink.toposort()
-    fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
-    number = 1 + max((node.arg for node in nodes if node.op is Ops.DEFINE_LOCAL), default=-1)
-    found = windows(value, ranges_of(value) - inside, fresh)
-    at = found.place if found else {r: r for r in ranges_of(value) - inside}
-    source = found.value if found else value
+    fresh, number = free_numbers(sink)
+    found = once(value, inside, fresh)
+    at, source = found.place, found.value
     closed = sorted(at, key=_order)
-    if found:  # as the source lies
+    if source is not value:  # as the source lies
         closed.sort(key=lambda r: -abs(stride(place_of(source).src[1], r) or 0))
     else:
         closed = _contiguous_last(closed, place_of(source).src[1])

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from ...ir import index
 from ...ir.args import AxisType
+from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp, toposort
 from ..ranges import IN_REGISTERS, make_range, stride, substitute_ranges
@@ -74,6 +75,19 @@ def windows(value: UOp, loops: Iterable[UOp], fresh: int) -> Windows | None:
     if found is None and plain and plain != strided:
         found = _joined(value, loops, plain, fresh)
     return found
+
+
+def once(value: UOp, inside: frozenset[UOp], fresh: int) -> Windows:
+    """What is copied in each turn of the loops `inside`: windows once, or the value as it is."""
+    closed = ranges_of(value) - inside
+    return windows(value, closed, fresh) or Windows(value, {r: r for r in closed})
+
+
+def free_numbers(sink: UOp) -> tuple[int, int]:
+    """The first free number of a range, and of memory of a kernel's own."""
+    nodes = sink.toposort()
+    fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
+    return fresh, 1 + max((node.arg for node in nodes if node.op is Ops.DEFINE_LOCAL), default=-1)
 
 
 def _joined(value: UOp, loops: list[UOp], groups: list[list[UOp]], fresh: int) -> Windows | None:

@@ -16,6 +16,8 @@
 #define __syncthreads() meet()
 struct Place { int x, y, z; };
 static thread_local Place blockIdx, threadIdx;
+#else
+#define MEETS  // who includes it says how
 #endif
 static inline float __int_as_float(int bits) { float f; __builtin_memcpy(&f, &bits, 4); return f; }
 #define VECTORS(T, name) \
@@ -33,4 +35,6 @@ VECTORS(int, int)
 VECTORS(unsigned int, uint)
 VECTORS(long long, longlong)
 VECTORS(unsigned long long, ulonglong)
+#ifdef MEETS  // else threads run one after the other, and share nothing
 #include "mma.h"
+#endif

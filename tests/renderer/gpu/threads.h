@@ -1,5 +1,6 @@
 // A launch on a CPU: a grid of workgroups, one after the other. Threads that meet at barriers are real ones, others
 // run in turn. This comes before the words of a language, some of which are words of C++ too.
+#define MEETS
 #include <barrier>
 #include <thread>
 #include <vector>

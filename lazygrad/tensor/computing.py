@@ -79,6 +79,8 @@ class Computing(Tensor):
                     raise
         for tensor in tensors:  # stand for the memory, and let go of the graph
             tensor._claim_memory()
+        if any(is_copied(tensor._uop) for tensor in tensors):  # another thread is about to write it
+            return self.realize(*others)
         return self
 
     @property
@@ -86,6 +88,13 @@ class Computing(Tensor):
         """Whether its memory holds its values already."""
         base = base_of(self._value())
         return base.op is Ops.CONST or is_in_memory(base)
+
+
+def is_copied(node: UOp) -> bool:
+    """Whether a value is what `keep_old_values` made of one in memory: a copy that is not made yet."""
+    if node.op is not Ops.CONTIGUOUS or "becomes" in node.facts:
+        return False
+    return base_of(node.src[0]).op in (Ops.BUFFER, Ops.MULTI)
 
 
 def _all_tensors(*given: Any) -> tuple[Tensor, ...]:

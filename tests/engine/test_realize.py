@@ -17,6 +17,7 @@ from lazygrad.engine import realize
 from lazygrad.programs import runners
 from lazygrad.runtime import _mappings
 from lazygrad.schedule.kernelize import planning
+from lazygrad.tensor import computing
 from tests.helpers import PATIENCE, ROOT, in_threads, needs
 
 
@@ -80,6 +81,23 @@ def test_threads_write_equal_values():
         in_threads(4, lambda _: [counted_to_three() for _ in range(1000)])
     finally:
         sys.setswitchinterval(interval)
+
+
+def test_what_is_written_before_a_realized_tensor_claims_it_is_copied_at_once(monkeypatch):
+    """Two tensors are one node. While the second finds it in memory, another thread writes the first."""
+    first, second = (Tensor.zeros(8).contiguous() for _ in range(2))
+    first.realize()
+    compute = computing.realize_nodes
+
+    def then_write(*args):
+        monkeypatch.setattr(computing, "realize_nodes", compute)
+        compute(*args)
+        first.assign(first + 1)
+
+    monkeypatch.setattr(computing, "realize_nodes", then_write)
+    assert second.realize().is_realized
+    assert first.tolist() == [1.0] * 8
+    assert second.assign(second + 2).tolist() == [2.0] * 8
 
 
 def counted_to_three() -> None:

@@ -7,9 +7,7 @@
 
 A convolution is one too: the sum over channels goes in steps, and the places of the filter are loops inside.
 Every block that fits is a candidate: how long a multiprocessor takes for it is worked out from what one has
-(`target/gpus.py`), and the one of the least time is chosen. In the field's words this is a roofline for each
-level of memory, with the occupancy that registers and shared memory leave (Volkov, "Better Performance at
-Lower Occupancy", 2010).
+(`target/gpus.py`, `occupancy.py`), and the one of the least time is chosen.
 """
 
 from __future__ import annotations
@@ -25,6 +23,16 @@ from .actions import KernelOptError, Opt, OptOps, apply_opt
 from .contraction import is_contraction
 from .facts import Access, Facts, size_of
 from .loops import Axis
+from .occupancy import (
+    Multiples,
+    blocks_of,
+    copied,
+    cycles_of,
+    is_padded_little,
+    padded,
+    resident_groups,
+    rounded_up,
+)
 from .roles import Roles, all_roles, number_of
 from .shared import APART, BANKS
 from .warp_blocks import warp_blocks
@@ -35,15 +43,8 @@ PLACES, THREADS, STEPS = (8, 4, 2), (32, 16, 8), (32, 16, 8)
 VECTOR = 4
 #: Registers of a thread beside sums and what they are made of: addresses, counters.
 OTHERS = 32
-#: Bytes of a multiprocessor's local memory that each workgroup takes beside its own ("CUDA C++ Programming
-#: Guide", compute capability 8.x and later).
-RESERVED = 1024
 #: What copies take beside their elements, at most: what keeps their rows apart.
 WITH_GAPS = 1 + APART / (4 * BANKS)
-#: At most so much of the work may be padding.
-PADDED = 1.5
-#: For this part of the multiprocessors there is a block; where there are fewer, threads share a sum instead.
-BUSY = 1 / 2
 #: A workgroup has so many threads, and a thread so many products written out.
 LEAST, MOST, WRITTEN = 64, 256, 1024
 
@@ -119,14 +120,12 @@ def _blocks(roles: Roles, summed: Axis) -> Iterator[Block]:
                             continue  # the copies are for one turn of a loop
                         if not LEAST <= block.threads <= MOST or rows * lanes * steps > WRITTEN:
                             continue
-                        sizes = ((roles.rows, block.height), (roles.lanes, block.width), (summed, steps))
-                        padded = [_padded(size_of(axis) or 1, n) / (size_of(axis) or 1) for axis, n in sizes]
-                        if math.prod(padded) <= PADDED:
+                        if is_padded_little(_multiples(block, roles, summed)):
                             yield block
 
 
-def _padded(size: int, multiple: int) -> int:
-    return -(-size // multiple) * multiple
+def _multiples(block: Block, roles: Roles, summed: Axis) -> Multiples:
+    return (roles.rows, block.height), (roles.lanes, block.width), (summed, block.steps)
 
 
 @dataclass(frozen=True)
@@ -156,19 +155,10 @@ class _Work:
         repeats = math.prod(size_of(axis) or 1 for axis in self.inside)
         products = block.rows * block.lanes
         sums = products * _levels(turns * repeats)
-        registers = _padded(sums + block.rows + block.lanes + OTHERS, 8)
+        registers = rounded_up(sums + block.rows + block.lanes + OTHERS, 8)
         elements = self.copied(block, roles)
         copies = int(elements * itemsize * WITH_GAPS)
         if registers > machine.thread_registers or copies > self.target.local_bytes:
-            return None
-        resident = min(
-            machine.groups,
-            machine.threads // block.threads,
-            machine.registers // (registers * block.threads),
-            machine.local_bytes // (copies + RESERVED),
-        )
-        blocks = self._blocks(block, roles)
-        if resident == 0 or blocks < self.target.launch.multiprocessors * BUSY:
             return None
         steps = block.steps * repeats  # of a sum, between two copies
         warps = block.threads / warp
@@ -176,9 +166,8 @@ class _Work:
         read = block.rows / min(block.rows, vector) + block.lanes / min(block.lanes, vector)
         filled = elements / block.threads * (1 / vector + 1)  # loads as vectors, stores one by one
         instructions = warps * (steps * (products * (1 + 1 / block.steps) + read) + filled)
-        along = min(
-            warp, block.lane_threads
-        )  # threads of a warp that read other columns; the rest, other rows
+        # threads of a warp that read other columns; the rest read other rows
+        along = min(warp, block.lane_threads)
         words = (block.lanes * along + block.rows * (warp // along)) * itemsize / 4
         busy = max(
             steps * warps * warp * products / machine.products,
@@ -186,14 +175,9 @@ class _Work:
             steps * warps * words / machine.banks,
             elements * itemsize / machine.cached,
         )
-        turn = max(resident * busy, machine.waits + busy)
-        rounds = -(-blocks // (resident * self.target.launch.multiprocessors))
-        return rounds * turns * turn
-
-    def _blocks(self, block: Block, roles: Roles) -> int:
-        sizes = {roles.rows.number: block.height, roles.lanes.number: block.width}
-        outputs = [axis for axis in self.facts.loops.axes if axis.output]
-        return math.prod(-(-(size_of(axis) or 1) // sizes.get(axis.number, 1)) for axis in outputs)
+        resident = resident_groups(machine, block.threads, registers, copies)
+        blocks = blocks_of(self.facts, roles, block.height, block.width)
+        return cycles_of(blocks, resident, turns, busy, self.target.launch)
 
 
 def _levels(turns: int) -> int:
@@ -206,10 +190,7 @@ def _levels(turns: int) -> int:
 
 def _opts(block: Block, roles: Roles, summed: Axis) -> list[Opt]:
     rows, lanes = roles.rows, roles.lanes
-    found: list[Opt] = []
-    for axis, n in ((rows, block.height), (lanes, block.width), (summed, block.steps)):
-        if (size_of(axis) or 1) % n:
-            found.append(Opt(OptOps.PADTO, axis.number, n))
+    found = padded(_multiples(block, roles, summed))
     for axis, places, threads in (
         (lanes, block.lanes, block.lane_threads),
         (rows, block.rows, block.row_threads),
@@ -218,9 +199,7 @@ def _opts(block: Block, roles: Roles, summed: Axis) -> list[Opt]:
         found += [Opt(OptOps.UPCAST, axis.number, first), Opt(OptOps.LOCAL, axis.number, threads)]
         if places > first:
             found.append(Opt(OptOps.UPCAST, axis.number, places // first))
-    found.append(Opt(OptOps.UNROLL, summed.reduce, block.steps))
-    inputs = sorted({number_of(access) for access in (*roles.panels, *roles.others)})
-    return [*found, *(Opt(OptOps.STAGE, summed.number, number) for number in inputs)]
+    return [*found, Opt(OptOps.UNROLL, summed.reduce, block.steps), *copied(roles, summed)]
 
 
 def _applies(facts: Facts, opts: list[Opt], target: Target) -> bool:

@@ -1,14 +1,11 @@
 """The choice for products of matrices that tensor cores compute (TC on a grid), as `blocks.py` for others.
 
-for each block of 128 x 128 of the results, by 4 warps:
-  for k in 0..n/32:
-    copy 128 x 32 of the rows and 32 x 128 of the columns, packed as tensor cores take them     (STAGE)
-    each warp: 64 x 64 results += 64 x 32 of one copy times 32 x 64 of the other   (UPCAST, UNROLL)
+A workgroup copies 128 x 32 of the rows and 32 x 128 of the columns, packed as tensor cores take them (STAGE),
+and each of its 4 warps adds 64 x 32 of one copy times 32 x 64 of the other to 64 x 64 results.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,7 +13,17 @@ from ...target import Multiprocessor, Target, TensorCore
 from .actions import Opt, OptOps
 from .facts import Facts, size_of
 from .loops import Axis
-from .roles import Roles, number_of
+from .occupancy import (
+    Multiples,
+    blocks_of,
+    copied,
+    cycles_of,
+    is_padded_little,
+    padded,
+    resident_groups,
+    rounded_up,
+)
+from .roles import Roles
 from .warp_matrices import COLUMNS, ROWS
 
 #: Matrices of a warp along the rows and the columns, warps along both, instructions between two copies.
@@ -25,10 +32,6 @@ MATRICES, WARPS, STEPS = (4, 2, 1), (4, 2, 1), (4, 2, 1)
 MOST_WARPS, WRITTEN = 8, 64
 #: Registers of a thread beside sums and words: addresses, counters.
 OTHERS = 40
-#: Bytes of a multiprocessor's local memory that each workgroup takes beside its own.
-RESERVED = 1024
-#: At most so much of the work may be padding.
-PADDED = 1.5
 
 
 @dataclass(frozen=True)
@@ -76,17 +79,12 @@ def _blocks(roles: Roles, summed: Axis, core: TensorCore) -> Iterator[WarpBlock]
                             continue
                         if steps * core.steps >= (size_of(summed) or 1):
                             continue  # the copies are for one turn of a loop
-                        if _padding(block, roles, summed, core) <= PADDED:
+                        if is_padded_little(_multiples(block, roles, summed, core)):
                             yield block
 
 
-def _multiples(block: WarpBlock, roles: Roles, summed: Axis, core: TensorCore) -> list[tuple[Axis, int]]:
+def _multiples(block: WarpBlock, roles: Roles, summed: Axis, core: TensorCore) -> Multiples:
     return [(roles.rows, block.height), (roles.lanes, block.width), (summed, block.steps * core.steps)]
-
-
-def _padding(block: WarpBlock, roles: Roles, summed: Axis, core: TensorCore) -> float:
-    sizes = [(size_of(axis) or 1, n) for axis, n in _multiples(block, roles, summed, core)]
-    return math.prod(-(-size // n) * n / size for size, n in sizes)
 
 
 def _cycles(
@@ -102,20 +100,9 @@ def _cycles(
     warp, threads = target.launch.warp, target.launch.warp * block.warps
     turns = -(-(size_of(summed) or 1) // (block.steps * core.steps))
     words = core.halves * (2 * block.rows + block.columns)  # of a thread, of an instruction's steps
-    registers = -(-(4 * block.rows * block.columns + words + OTHERS) // 8) * 8
+    registers = rounded_up(4 * block.rows * block.columns + words + OTHERS, 8)
     packed = (block.height + block.width) * block.steps * core.steps // core.packed
     if registers > machine.thread_registers or 4 * packed > target.local_bytes:
-        return None
-    resident = min(
-        machine.groups,
-        machine.threads // threads,
-        machine.registers // (registers * threads),
-        machine.local_bytes // (4 * packed + RESERVED),
-    )
-    sizes = {roles.rows.number: block.height, roles.lanes.number: block.width}
-    outputs = [axis for axis in facts.loops.axes if axis.output]
-    blocks = math.prod(-(-(size_of(axis) or 1) // sizes.get(axis.number, 1)) for axis in outputs)
-    if resident == 0 or 2 * blocks < target.launch.multiprocessors:
         return None
     matrices = block.warps * block.rows * block.columns * block.steps
     products = matrices * ROWS * COLUMNS * core.steps
@@ -127,15 +114,14 @@ def _cycles(
         block.warps * block.steps * words * warp / machine.banks,
         4 * packed / machine.cached,
     )
-    turn = max(resident * busy, machine.waits + busy)
-    rounds = -(-blocks // (resident * target.launch.multiprocessors))
-    return rounds * turns * turn
+    resident = resident_groups(machine, threads, registers, 4 * packed)
+    blocks = blocks_of(facts, roles, block.height, block.width)
+    return cycles_of(blocks, resident, turns, busy, target.launch)
 
 
 def _opts(block: WarpBlock, roles: Roles, summed: Axis, core: TensorCore) -> list[Opt]:
     rows, columns = roles.rows.number, roles.lanes.number
-    padded = [(axis, n) for axis, n in _multiples(block, roles, summed, core) if (size_of(axis) or 1) % n]
-    found = [Opt(OptOps.PADTO, axis.number, n) for axis, n in padded]
+    found = padded(_multiples(block, roles, summed, core))
     found.append(Opt(OptOps.TC, summed.reduce, core.steps))
     parts = [
         (OptOps.UPCAST, rows, block.rows),
@@ -145,5 +131,4 @@ def _opts(block: WarpBlock, roles: Roles, summed: Axis, core: TensorCore) -> lis
         (OptOps.UNROLL, summed.reduce, block.steps),
     ]
     found += [Opt(op, axis, amount) for op, axis, amount in parts if amount > 1]
-    inputs = sorted({number_of(access) for access in (*roles.panels, *roles.others)})
-    return [*found, *(Opt(OptOps.STAGE, summed.number, number) for number in inputs)]
+    return [*found, *copied(roles, summed)]

@@ -1,0 +1,76 @@
+"""How long a GPU takes for the blocks of a contraction: what `blocks.py` and `warp_blocks.py` both ask.
+
+In the field's words this is a roofline for each level of memory, with the occupancy that registers and shared
+memory leave (Volkov, "Better Performance at Lower Occupancy", 2010).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ...target import Launch, Multiprocessor
+from .actions import Opt, OptOps
+from .facts import Facts, size_of
+from .loops import Axis
+from .roles import Roles, number_of
+
+#: Bytes of a multiprocessor's local memory that each workgroup takes beside its own ("CUDA C++ Programming
+#: Guide", compute capability 8.x and later).
+RESERVED = 1024
+#: At most so much of the work may be padding.
+PADDED = 1.5
+#: For this part of the multiprocessors there is a block; where there are fewer, threads share a sum instead.
+BUSY = 1 / 2
+
+#: An axis and what it is to be a multiple of.
+Multiples = Sequence[tuple[Axis, int]]
+
+
+def rounded_up(size: int, multiple: int) -> int:
+    return -(-size // multiple) * multiple
+
+
+def is_padded_little(multiples: Multiples) -> bool:
+    """Whether rounding these axes up makes little more work."""
+    sizes = [(size_of(axis) or 1, n) for axis, n in multiples]
+    return math.prod(rounded_up(size, n) / size for size, n in sizes) <= PADDED
+
+
+def resident_groups(machine: Multiprocessor, threads: int, registers: int, copies: int) -> int:
+    """How many workgroups a multiprocessor holds, of so many threads with so many registers each."""
+    return min(
+        machine.groups,
+        machine.threads // threads,
+        machine.registers // (registers * threads),
+        machine.local_bytes // (copies + RESERVED),
+    )
+
+
+def blocks_of(facts: Facts, roles: Roles, height: int, width: int) -> int:
+    """How many blocks of so many rows and lanes there are."""
+    sizes = {roles.rows.number: height, roles.lanes.number: width}
+    outputs = [axis for axis in facts.loops.axes if axis.output]
+    return math.prod(-(-(size_of(axis) or 1) // sizes.get(axis.number, 1)) for axis in outputs)
+
+
+def cycles_of(blocks: int, resident: int, turns: int, busy: float, launch: Launch) -> float | None:
+    """How long all blocks take, of so many turns that keep a multiprocessor busy for so long; None where it
+    holds no block, or there are too few. Other workgroups work while one waits for memory.
+    """
+    machine = launch.multiprocessor
+    if machine is None or resident == 0 or blocks < launch.multiprocessors * BUSY:
+        return None
+    turn = max(resident * busy, machine.waits + busy)
+    return -(-blocks // (resident * launch.multiprocessors)) * turns * turn
+
+
+def padded(multiples: Multiples) -> list[Opt]:
+    """The Opts that round axes up."""
+    return [Opt(OptOps.PADTO, axis.number, n) for axis, n in multiples if (size_of(axis) or 1) % n]
+
+
+def copied(roles: Roles, summed: Axis) -> list[Opt]:
+    """The Opts that copy both inputs."""
+    inputs = sorted({number_of(access) for access in (*roles.panels, *roles.others)})
+    return [Opt(OptOps.STAGE, summed.number, number) for number in inputs]

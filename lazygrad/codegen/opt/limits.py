@@ -28,12 +28,8 @@ def shared_bytes(loops: Loops) -> int:
     """
     total = 0
     for node in loops.sink.toposort():
-        group = (
-            next((r for r in node.src[1:] if r.arg.kind is AxisType.GROUP), None)
-            if node.op is Ops.REDUCE
-            else None
-        )
-        if group is not None:
+        closed = node.src[1:] if node.op is Ops.REDUCE else ()
+        for group in (r for r in closed if r.arg.kind is AxisType.GROUP):
             at_once = math.prod(r.src[0].arg for r in ranges_of(node) if r.arg.kind in IN_REGISTERS)
             parts = count = group.src[0].arg
             for radix in radices(count)[:-1]:

@@ -79,7 +79,9 @@ class _Writer:
             if buffer.arg not in touched:
                 self.declare(untouched(buffer, self.renderer))
         self.loaded = {node.src[0] for node in nodes if node.op is Ops.LOAD}
-        self.fused = self.products_to_fuse(nodes) | {node for node in nodes if is_of_warps(node)}
+        self.fused = self.products_to_fuse(nodes)
+        if any(node.op is Ops.WMMA for node in nodes):
+            self.fused |= {node for node in nodes if is_of_warps(node)}
         body = loop_nest(sink)
         guard_first_thread(body)
         if self.renderer is not None:

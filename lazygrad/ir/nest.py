@@ -136,10 +136,12 @@ def nodes_in_order(sink: UOp) -> list[UOp]:
 
     What a workgroup shares is filled first, so that its threads wait for each other once, and not at each.
     """
-    roots = [node for node in sink.toposort() if is_shared(node)]
+    roots: list[UOp] = []
     for store in sink.src:
         roots += (*store.src[1:], *store.src[:1], store)
-    return toposort((*roots, sink))
+    order = toposort((*roots, sink))
+    first = [node for node in order if is_shared(node)]
+    return toposort((*first, *roots, sink)) if first else order
 
 
 def loop_nest(sink: UOp) -> Block:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ops import Ops
+from ..ops import WARP_SUMS, Ops
 from ..uop import UOp
 from .checks import Spec, arg_is, both, no_index, ok, sources, void
 from .loops import TARGET, loop_range, not_in_registers
@@ -24,7 +24,7 @@ LINEAR = Spec(
     {
         **{op: check for op, check in TARGET.checks.items() if op not in _GRAPHS_ONLY},
         Ops.DEFINE_ACC: both(sources(None, Ops.RANGE, more=True), arg_is(tuple)),
-        Ops.WMMA: both(void, sources(*[Ops.DEFINE_ACC] * 4, None, None, more=True)),
+        Ops.WMMA: both(void, sources(*[Ops.DEFINE_ACC] * WARP_SUMS, None, None, more=True)),
         Ops.RANGE: both(sources(None, None), no_index(_range)),
         Ops.ENDRANGE: both(void, sources(Ops.RANGE)),
         Ops.ASSIGN: both(sources(Ops.DEFINE_ACC, None), _assign),

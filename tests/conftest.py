@@ -11,6 +11,7 @@ How to run them, beyond plain `pytest`, which takes all cores:
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import itertools
 import os
@@ -252,8 +253,11 @@ def same_state_after(request: pytest.FixtureRequest) -> Iterator[None]:
         planning.stored_plan = lambda asked, key, numbers: None
     config = sys.modules.get("lazygrad.config")
     rng = sys.modules.get("lazygrad.tensor.random.sampling")
+    seed = zlib.crc32(request.node.nodeid.encode())
     if rng:  # else a process begins with a seed of its own
-        rng.set_state((zlib.crc32(request.node.nodeid.encode()), 0))
+        rng.set_state((seed, 0))
+    for generator in generators_of_tests(len(sys.modules)):
+        generator.bit_generator.state = type(generator.bit_generator)(seed).state
     flags = {flag: flag.value for flag in config.ContextVar.all.values()} if config else {}
     with config.Context() if config else contextlib.nullcontext():
         yield
@@ -272,6 +276,17 @@ def same_state_after(request: pytest.FixtureRequest) -> Iterator[None]:
     device = sys.modules.get("lazygrad.device")
     if device:
         forget_devices_of_tests(device.Device)
+
+
+@functools.lru_cache(1)
+def generators_of_tests(modules: int) -> list[Any]:
+    """numpy's generators that modules of tests hold, of so many modules that are loaded."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return []
+    held = [vars(module) for name, module in sys.modules.items() if name.startswith("tests.")]
+    found = [value for names in held for value in names.values()]
+    return list({id(value): value for value in found if isinstance(value, numpy.random.Generator)}.values())
 
 
 def forget_devices_of_tests(devices: Any) -> None:

@@ -156,6 +156,8 @@ def _interval(node: UOp, sources: list[Interval]) -> Interval:
     op = node.op
     if op in ELEMENTWISE:
         return _elementwise(node, sources)
+    if op in (Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, Ops.SORT):  # exact numbers go in, and are rounded inside
+        raise Unbounded
     if op is Ops.ONE_PASS:  # in which order it is made changes no bound
         return sources[0]
     if all(source.exact for source in sources):

@@ -19,6 +19,7 @@ from lazygrad.programs import runners
 from lazygrad.report.check import Checker, CheckError
 from tests.fuzz import writes
 from tests.fuzz.harness import fuzzed
+from tests.tensor.own_kernels import cholesky, saxpy, steps
 
 HERE = Path(__file__).name
 
@@ -114,6 +115,22 @@ def test_rounding_in_a_loop_whose_results_have_several_ranks_is_no_error():
         expected.append((h * h).sum())
         h = np.tanh(h @ w.numpy()) + x
     np.testing.assert_allclose(sums.numpy(), expected, rtol=1e-3)
+
+
+def test_rounding_in_a_kernel_of_the_users_own_is_no_error():
+    rng = np.random.default_rng(75)  # where processor and interpreter differ in a last place
+    m = rng.normal(size=(3, 6, 6)).astype(np.float32)
+    positive = m @ m.transpose(0, 2, 1) + 6 * np.eye(6, dtype=np.float32)
+    with Context(CHECK=1):
+        np.testing.assert_allclose(
+            cholesky(Tensor(positive)).numpy(), np.linalg.cholesky(positive), atol=1e-4
+        )
+
+
+def test_a_wrong_kernel_of_the_users_own_is_named(broken):
+    broken("float 2.0", "float 3.0")
+    with Context(CHECK=1), pytest.raises(CheckError, match=r"kernel saxpy\w* on CPU computes -?\d"):
+        steps(saxpy)(2.0, ones(3), ones(3)).realize()
 
 
 def test_a_training_step_passes():

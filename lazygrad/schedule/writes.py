@@ -109,7 +109,8 @@ class Writes:
         """Producers before consumers, and each write after the one whose version it continues.
 
         Where that one needs the value itself, or the same kernel stores both, the value is stored first, and
-        copied over when its turn comes.
+        copied over when its turn comes. Older versions are looked at first, so that a copy is known where the
+        version behind it asks whom it has to wait for.
         """
         for node, uses in self.placed.uses.items():
             home = self.placed.home.get(node)
@@ -117,7 +118,7 @@ class Writes:
                 for consumer in uses:
                     if consumer is not home:
                         self.before[consumer.id].add(home.id)
-        for assign in list(self.version_place):
+        for assign in [node for node in self.graph.order if node in self.version_place]:
             number, output = self.version_place[assign]
             earlier = self.version_place.get(assign.src[0])
             if earlier is None:
@@ -126,8 +127,7 @@ class Writes:
             if group is not None and self._comes_before(number, earlier[0]):  # or stores both
                 node, _ = self.targets[number][output]
                 readers = {consumer.id for consumer in self.placed.uses.get(assign, {})} - {number}
-                later = [g for other, (g, _) in self.version_place.items() if other.src[0] is assign]
-                number = self._store_first(group, output, node, assign, readers.union(later))
+                number = self._store_first(group, output, node, assign, readers)
             self.before[number].add(earlier[0])
 
     # *** writing in place

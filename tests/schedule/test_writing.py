@@ -316,6 +316,22 @@ def test_what_reads_the_old_values_is_there_after_the_copy_over_them():
     assert (a.tolist(), copy.tolist()) == ([10, 2, 3], [1, 2, 3])
 
 
+@pytest.mark.parametrize("fuse", [0, 1])
+def test_values_that_are_assigned_to_one_memory_by_turns(fuse):
+    """Each of three kernels stores two versions of `b`: between them those of the others come."""
+    a, b = memory(np.full((4, 4), 3.0, np.float32)), memory(np.zeros((4, 4), np.float32))
+    twice = a * 2
+    more = (twice + a).sqrt()
+    with Context(FUSE=fuse):
+        for value in (more, twice):
+            b.assign(value)
+            b[1:3] = a[:2] * 2
+        b.assign(more)
+        found = ((a * 1) @ more).sin() + more
+        assert b.tolist() == [[3.0] * 4] * 4
+        np.testing.assert_allclose(found.numpy(), np.full((4, 4), np.sin(36.0) + 3), rtol=1e-4)
+
+
 # ---- what is gone, and what is refused
 
 

@@ -47,16 +47,16 @@ hypothesis.settings.load_profile("lazygrad")
 #: tests of lazygrad/codegen on devices where each kernel takes a process of a compiler or of a linker.
 ON_OTHERS = ("tests/nn/test_layers.py", "tests/tensor/test_indexing.py", "tests/tensor/test_methods.py")
 ON_OTHERS += ("tests/tensor/test_random.py", "tests/tensor/test_sorting.py", "tests/tensor/test_torch.py")
-SHARES_ON, SHARES_OF_CODEGEN = {"CL": 12, "CUDA": 96, "WEBGPU": 48, "AARCH64": 48}, {"CLANG": 6, "AARCH64": 2}
+SHARES_ON, SHARES_OF_CODEGEN = {"CL": 48, "CUDA": 96, "WEBGPU": 48, "AARCH64": 48}, {"CLANG": 6, "AARCH64": 2}
 #: CUDA is emulated there, and races are looked for.
 NEEDED_BY = {"AARCH64": ("aarch64",), "CL": ("cl",), "CUDA": ("g++", "nvrtc"), "WEBGPU": ("webgpu",)}
 #: Tables whose rows take the same path with other values: one row in so many runs by default, other ones for
 #: each FUZZ_SEED. Of the rest one in SHARE_OF_REST runs among the slow sweeps, others for each FUZZ_SEED too,
 #: and all with EXHAUSTIVE=1: all of them in each run took a Zen 3 an hour. A row that is always to run is a
 #: test of its own.
-SHARE_OF_REST = 5
+SHARE_OF_REST = 8
 #: The same of the suites on other devices.
-SHARE_ON_OTHERS = 20
+SHARE_ON_OTHERS = 40
 SHARES = {
     "tests/codegen/test_legalize.py::test_casts": 3,
     "tests/codegen/test_legalize.py::test_floats": 3,
@@ -80,7 +80,9 @@ SHARES = {
     "tests/nn/test_integer_weights.py::test_it_is_the_same_on_every_device": 3,
     "tests/renderer/test_exact.py::test_ops_of_one_and_two_values": 3,
     "tests/renderer/test_programs.py::test_masked_loads_and_stores": 3,
-    "tests/runtime/test_drivers.py::test_every_dtype": 3,
+    "tests/runtime/test_drivers.py::test_a_kernel_reads_and_writes_views": 4,
+    "tests/runtime/test_drivers.py::test_bytes_are_copied_from_and_to_anywhere": 3,
+    "tests/runtime/test_drivers.py::test_every_dtype": 6,
     "tests/runtime/test_pool.py::test_results_are_the_same_for_every_number_of_threads": 2,
     "tests/schedule/test_order.py::test_a_checkpoint_does_not_raise_the_peak": 3,
     "tests/tensor/test_decompositions.py::test_spectra": 2,
@@ -88,7 +90,7 @@ SHARES = {
     "tests/tensor/test_generator.py::test_every_random_function_takes_a_generator": 2,
     "tests/tensor/test_own_graphs.py::test_a_graph_and_its_steps_give_the_same": 2,
     "tests/tensor/test_sharding.py::test_values_do_not_depend_on_how_they_lie": 2,
-    "tests/tensor/test_torch.py::test_rows": 3,
+    "tests/tensor/test_torch.py::test_rows": 5,
     "tests/test_gradient.py::test_rule_against_finite_differences": 2,
 }
 #: Files with hundreds of slow rows of a kind: of these too one in SHARE_OF_REST runs.
@@ -98,7 +100,11 @@ MANY_SLOW += (
     "tests/renderer/test_exact.py",
     "tests/simplify/test_algebra.py",
 )
-MANY_SLOW += ("tests/tensor/test_second_order.py",)
+MANY_SLOW += ("tests/tensor/test_second_order.py", "tests/codegen/test_transcendental.py::test_every_float32")
+MANY_SLOW += ("tests/codegen/test_random_opts.py::test_many", "tests/codegen/test_contraction.py::test_many")
+MANY_SLOW += ("tests/codegen/test_random.py::test_many", "tests/codegen/test_tensor_core.py::test_many")
+#: Of the rows of a test in SLOW_TESTS one in so many runs, others for each FUZZ_SEED.
+SHARE_OF_LISTED = 2
 
 #: Tests that take more than a second on a Zen 3 with nothing else to do, a line `file::function` each, as
 #: `pytest --durations=0` tells: half of the time that all take, and one in ten of them. They are slow ones.
@@ -186,6 +192,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 left_out.append(item)
         elif is_listed(item):
             item.add_marker(pytest.mark.slow)
+            if not exhaustive and given and ((number >> 8) ^ seed) % SHARE_OF_LISTED:
+                left_out.append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         others = set(left_out)

@@ -288,20 +288,33 @@ class Replay:
         for loop in self._loops:
             loop.follow_flags()
 
+    def is_one_call(self) -> bool:
+        """Whether a run is one native call now: `run_at` does it."""
+        return self._only is not None and not (self._shown or observers)
+
+    def run_at(self, addresses: Sequence[int], values: Sequence[int]) -> None:
+        """Run the list where it is one native call, on memory of this process at these addresses."""
+        self._pack(addresses, values)
+        self._only.native(self._only.desc)  # type: ignore[union-attr]
+        self._count()
+        if self.reports:
+            self._look()
+
+    def _pack(self, addresses: Sequence[int], values: Sequence[int]) -> None:
+        """Write what changes into the block that native calls read."""
+        if self.changing:
+            self._pack_addresses(self.block, 0, *addresses)
+        if values:
+            self._pack_values(self.block, 8 * self.first_integer, *values)
+
     def run(self, handles: list[Any], values: list[int]) -> None:
         """Run the list on the memory of this call, as the flags said in the last `follow_flags`."""
         changing = self.changing
         if self.block is not None:
-            if changing:
-                self._pack_addresses(self.block, 0, *[handle.address for handle in handles])
-            if values:
-                self._pack_values(self.block, 8 * self.first_integer, *values)
-            if self._only is not None and not (self._shown or observers):
-                self._only.native(self._only.desc)
-                self._count()
-                if self.reports:
-                    self._look()
+            if self.is_one_call():
+                self.run_at([handle.address for handle in handles], values)
                 return
+            self._pack([handle.address for handle in handles], values)
         self.handles[:changing] = handles
         self.integers[: len(values)] = values
         for place, whole, allocator, nbytes, offset in self.parts:

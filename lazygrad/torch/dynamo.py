@@ -1,0 +1,45 @@
+"""The backend of `torch.compile`: AOTAutograd makes graphs of ATen operations, forward and backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from functorch.compile import make_boxed_func, min_cut_rematerialization_partition
+from torch import fx
+from torch._decomp import core_aten_decompositions
+from torch._dynamo.backends.common import aot_autograd
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+from . import ops
+from .partition import compiled
+from .table import row_of
+
+__all__ = ["backend", "decompositions", "ops"]
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """PyTorch's own of what the table has no row for."""
+    return {target: way for target, way in core_aten_decompositions().items() if row_of(target) is None}
+
+
+def _compile(module: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+    with unset_fake_temporarily():  # a graph may hold tensors, which are real
+        return make_boxed_func(compiled(module))
+
+
+def backend(module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
+    """What `torch.compile(model, backend="lazygrad")` calls with each graph that it has found.
+
+    module          a graph of PyTorch's operations        example_inputs  what it is called with first
+    """
+    if options:
+        raise ValueError(f"the backend lazygrad takes no options, not {', '.join(options)}")
+    compile_graph = aot_autograd(
+        fw_compiler=_compile,
+        bw_compiler=_compile,
+        inference_compiler=_compile,
+        decompositions=decompositions(),
+        partition_fn=min_cut_rematerialization_partition,
+    )
+    return compile_graph(module, example_inputs)

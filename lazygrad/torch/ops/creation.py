@@ -1,0 +1,99 @@
+"""Tensors of numbers that come from nowhere, and conversions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ...tensor import Tensor
+from ..dtypes import from_torch_dtype
+from ..table import aten
+
+
+def dtype_of(dtype: torch.dtype | None, value: Any = 0.0) -> Any:
+    """lazygrad's dtype: the one that is asked for, or the default of such a value."""
+    if dtype is None:
+        kind = torch.bool if isinstance(value, bool) else torch.int64 if isinstance(value, int) else None
+        dtype = kind or torch.get_default_dtype()
+    return from_torch_dtype(dtype)
+
+
+@aten("full")
+def full(size: Sequence[int], value: Any, *, dtype: Any = None, **_: Any) -> Tensor:
+    return Tensor.full(tuple(size), value, dtype=dtype_of(dtype, value))
+
+
+@aten("full_like")
+def full_like(x: Tensor, value: Any, *, dtype: Any = None, **_: Any) -> Tensor:
+    return Tensor.full(x.shape, value, dtype=x.dtype if dtype is None else dtype_of(dtype))
+
+
+@aten("empty.memory_format", "zeros", "empty_strided", "empty_permuted")
+def zeros(size: Sequence[int], *_: Any, dtype: Any = None, **__: Any) -> Tensor:
+    """What is not written is 0: PyTorch promises nothing of it."""
+    return Tensor.zeros(tuple(size), dtype=dtype_of(dtype))
+
+
+@aten("zeros_like", "empty_like")
+def zeros_like(x: Tensor, *, dtype: Any = None, **_: Any) -> Tensor:
+    return Tensor.zeros(x.shape, dtype=x.dtype if dtype is None else dtype_of(dtype))
+
+
+@aten("ones")
+def ones(size: Sequence[int], *, dtype: Any = None, **_: Any) -> Tensor:
+    return Tensor.ones(tuple(size), dtype=dtype_of(dtype))
+
+
+@aten("ones_like")
+def ones_like(x: Tensor, *, dtype: Any = None, **_: Any) -> Tensor:
+    return Tensor.ones(x.shape, dtype=x.dtype if dtype is None else dtype_of(dtype))
+
+
+@aten("arange.start_step", "arange.start")
+def arange(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, **_: Any) -> Tensor:
+    whole = all(isinstance(each, int) for each in (start, end, step))
+    return Tensor.arange(start, end, step, dtype=dtype_of(dtype, 0 if whole else 0.0))
+
+
+@aten("arange.default")
+def arange_to(end: Any, *, dtype: Any = None, **_: Any) -> Tensor:
+    return arange(0, end, dtype=dtype)
+
+
+@aten("iota")
+def iota(length: int, *, start: int, step: int, dtype: Any, **_: Any) -> Tensor:
+    return Tensor.arange(length, dtype=from_torch_dtype(dtype)) * step + start
+
+
+@aten("scalar_tensor")
+def scalar_tensor(value: Any, *, dtype: Any = None, **_: Any) -> Tensor:
+    return Tensor(value, dtype=dtype_of(dtype, 0.0))
+
+
+@aten("_to_copy")
+def to_copy(x: Tensor, *, dtype: Any = None, device: Any = None, **_: Any) -> Tensor:
+    if device is not None and torch.device(device).type != "cpu":
+        raise NotImplementedError(f"moving a tensor to {device}")
+    return x if dtype is None else x.cast(from_torch_dtype(dtype))
+
+
+@aten("convert_element_type")
+def convert_element_type(x: Tensor, dtype: Any) -> Tensor:
+    return x.cast(from_torch_dtype(dtype))
+
+
+@aten("eye")
+def eye(rows: int, columns: int | None = None, *, dtype: Any = None, **_: Any) -> Tensor:
+    return Tensor.eye(rows, columns, dtype=dtype_of(dtype))
+
+
+@aten("tril_indices")
+def tril_indices(rows: int, columns: int, offset: int = 0, **_: Any) -> Tensor:
+    return Tensor.tril_indices(rows, columns, offset)
+
+
+@aten("triu_indices")
+def triu_indices(rows: int, columns: int, offset: int = 0, **_: Any) -> Tensor:
+    return Tensor.triu_indices(rows, columns, offset)

@@ -1,0 +1,108 @@
+"""Reading and writing at indices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...dtype import dtypes
+from ...tensor import Tensor
+from ..table import aten
+
+
+def _places(x: Tensor, indices: Sequence[Any]) -> tuple[Any, ...]:
+    """None stands for a whole axis; which elements a mask chooses depends on values."""
+    if any(isinstance(each, Tensor) and each.dtype in (dtypes.bool, dtypes.uint8) for each in indices):
+        raise NotImplementedError("indexing by a mask: how many elements there are depends on values")
+    return tuple(slice(None) if each is None else each for each in indices)
+
+
+@aten("index.Tensor", "_unsafe_index")
+def index(x: Tensor, indices: Sequence[Any]) -> Tensor:
+    return x[_places(x, indices)]
+
+
+@aten("index_put", "_unsafe_index_put")
+def index_put(
+    x: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False, unsafe: bool = False
+) -> Tensor:
+    masks = [each for each in indices if isinstance(each, Tensor) and each.dtype is dtypes.bool]
+    if len(masks) == len(indices) == 1 and values.ndim == 0 and not accumulate:
+        mask = masks[0].reshape((*masks[0].shape, *[1] * (x.ndim - masks[0].ndim)))
+        return mask.where(values.cast(x.dtype), x)
+    return x.index_put(list(_places(x, indices)), values.cast(x.dtype), accumulate)
+
+
+@aten("index_select")
+def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
+    return x.index_select(dim, index) if x.ndim else x
+
+
+@aten("index_add")
+def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+    return x.index_add(dim, index, source, alpha=alpha)
+
+
+@aten("gather")
+def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
+    if x.ndim == 0 or index.ndim == 0:
+        return x.reshape(1).gather(0, index.reshape(-1)).reshape(index.shape)
+    return x.gather(dim, index)
+
+
+@aten("scatter.src", "scatter.value")
+def scatter(x: Tensor, dim: int, index: Tensor, source: Any) -> Tensor:
+    return x.scatter(dim, index, source)
+
+
+@aten("scatter_add")
+def scatter_add(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    return x.scatter_add(dim, index, source)
+
+
+@aten("scatter_reduce.two")
+def scatter_reduce(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    return x.scatter_reduce(dim, index, source, reduce, include_self=include_self)
+
+
+@aten("masked_scatter")
+def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    return x.masked_scatter(mask, source)
+
+
+@aten("embedding")
+def embedding(
+    weight: Tensor, indices: Tensor, padding_idx: int = -1, scale: bool = False, sparse: bool = False
+) -> Tensor:
+    return weight[indices]
+
+
+@aten("embedding_dense_backward")
+def embedding_backward(slope: Tensor, indices: Tensor, rows: int, padding_idx: int, scale: bool) -> Tensor:
+    """The sum of the gradients of each row; that of padding is 0."""
+    if scale:
+        raise NotImplementedError("embedding with scale_grad_by_freq")
+    flat, slopes = indices.reshape(-1), slope.reshape(-1, slope.shape[-1])
+    if padding_idx >= 0:
+        slopes = (flat == padding_idx).unsqueeze(1).where(0.0, slopes)
+    return Tensor.zeros(rows, slopes.shape[1], dtype=slope.dtype).index_add(0, flat, slopes)
+
+
+@aten("bucketize.Tensor")
+def bucketize(x: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+    return x.bucketize(boundaries, out_int32=out_int32, right=right)
+
+
+@aten("searchsorted.Tensor")
+def searchsorted(
+    ordered: Tensor,
+    x: Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:
+    return ordered.searchsorted(x, out_int32=out_int32, right=right, side=side, sorter=sorter)

@@ -1,0 +1,175 @@
+"""`torch.compile(model, backend="lazygrad")`: answers and gradients are PyTorch's, whatever a graph does."""
+
+from __future__ import annotations
+
+import copy
+import importlib.metadata
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.helpers import needs
+from tests.torch.support import door, nn, torch
+
+pytestmark = needs("torch")
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    door.partition.warned.clear()
+    yield
+    torch._dynamo.reset()
+
+
+def compiled(fn: Callable[..., Any], **how: Any) -> Any:
+    return torch.compile(fn, backend=door.backend, **how)
+
+
+def close(found: Any, expected: Any) -> None:
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4, equal_nan=True)
+
+
+def test_its_name_is_registered():
+    found = importlib.metadata.entry_points(group="torch_dynamo_backends", name="lazygrad")
+    assert [each.load() for each in found] == [door.backend]
+
+
+def test_a_network_answers_and_learns_as_in_eager():
+    model = nn.Sequential(nn.Linear(6, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 3))
+    eager = copy.deepcopy(model)
+    x, y = torch.randn(4, 6), torch.tensor([0, 2, 1, 0])
+    run = compiled(model)
+    with torch.no_grad():
+        close(run(x), eager(x))
+    losses: list[list[float]] = [[], []]
+    for which, (each, call) in enumerate([(model, run), (eager, eager)]):
+        optimizer = torch.optim.Adam(each.parameters(), lr=0.01)
+        for _ in range(4):
+            loss = nn.functional.cross_entropy(call(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses[which].append(loss.item())
+    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
+    assert losses[0][-1] < losses[0][0]
+
+
+def test_what_a_function_writes_is_written():
+    def step(x, total):
+        x.mul_(2)
+        total[1:] += x[:2]
+        return x.view(-1)[1:], total
+
+    def both(call):
+        x, total = torch.tensor([1.0, 2.0, 3.0]), torch.zeros(3)
+        found = call(x, total)
+        return x, total, *found
+
+    found, expected = both(compiled(step)), both(step)
+    close(found, expected)
+    assert found[3].data_ptr() == found[1].data_ptr()  # the argument itself
+
+
+def test_results_lie_as_pytorch_says():
+    conv = nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
+    x = torch.randn(2, 3, 5, 5).to(memory_format=torch.channels_last)
+    with torch.no_grad():
+        found, expected = compiled(conv)(x), conv(x)
+    close(found, expected)
+    assert found.stride() == expected.stride()
+
+
+def test_parts_and_turned_arguments():
+    x = torch.arange(24.0).reshape(4, 6)
+    for given in (x.T, x[:, ::2], x[1:, 1:], x[0].expand(3, 6), torch.zeros(0, 4)):
+        close(compiled(lambda a: a * 2 + 1)(given), given * 2 + 1)
+
+
+def test_equal_results_are_tensors_of_their_own():
+    first, second = compiled(lambda x: (x.sin(), x.sin() + 0))(torch.ones(3))
+    first += 1
+    close(second, torch.ones(3).sin())
+
+
+def test_results_that_are_arguments_or_constants():
+    def some(x):
+        return x, 3, torch.zeros(2), None, x.sum()
+
+    x = torch.ones(2)
+    close(compiled(some)(x)[2:5:2], some(x)[2:5:2])
+    assert compiled(some)(x)[0] is x
+
+
+def test_random_numbers_follow_pytorchs_seed():
+    drop = compiled(lambda x: nn.functional.dropout(x, 0.5))
+    x = torch.ones(64)
+    found = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        found.append((drop(x), drop(x)))
+    close(found[0], found[1])
+    assert not torch.equal(found[0][0], found[2][0])
+    assert not torch.equal(*found[0])  # other numbers in each call
+    assert set(found[0][0].tolist()) == {0.0, 2.0}
+
+
+def test_what_lazygrad_lacks_runs_in_pytorch_with_one_warning():
+    def wave(x):
+        return torch.fft.fft(x * 2).abs() + 1
+
+    run = compiled(wave)
+    with pytest.warns(RuntimeWarning, match=r"_fft_r2c.*runs in PyTorch, op by op"):
+        close(run(torch.ones(4)), wave(torch.ones(4)))
+    torch._dynamo.reset()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        close(compiled(wave)(torch.ones(4)), wave(torch.ones(4)))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16", "int64", "int32", "uint8", "int8"])
+def test_dtypes(dtype):
+    def some(x):
+        return x + x, x * 3, x / 2, x > 1, x.sum(), x.float().mean()
+
+    x = torch.tensor([1, 2, 3], dtype=getattr(torch, dtype))
+    for found, expected in zip(compiled(some)(x), some(x), strict=True):
+        assert found.dtype == expected.dtype
+        torch.testing.assert_close(found, expected)
+
+
+def test_sizes_that_change_are_captured_one_by_one():
+    run = compiled(lambda x: (x * 2).sum(0), dynamic=True)
+    for count in (2, 3, 5, 2):
+        close(run(torch.ones(count, 3)), torch.full((3,), 2.0 * count))
+
+
+def test_an_index_out_of_range_is_an_error():
+    table = nn.Embedding(4, 2)
+    run = compiled(table)
+    with torch.no_grad():
+        close(run(torch.tensor([3])), table(torch.tensor([3])))
+        with pytest.raises(IndexError):
+            run(torch.tensor([4]))
+
+
+def test_running_statistics_of_a_batch_norm():
+    norm = nn.BatchNorm1d(3)
+    eager = copy.deepcopy(norm)
+    x = torch.randn(4, 3)
+    close(compiled(norm)(x), eager(x))
+    close(norm.running_var, eager.running_var)
+    close(norm.num_batches_tracked, eager.num_batches_tracked)
+
+
+@pytest.mark.parametrize("how", [{}, {"is_causal": True}, {"scale": 0.5}])
+def test_attention_and_its_gradient(how):
+    def attend(q, k, v):
+        return nn.functional.scaled_dot_product_attention(q, k, v, **how)
+
+    given = [torch.randn(2, 2, 5, 4, requires_grad=True) for _ in range(3)]
+    found = torch.autograd.grad(compiled(attend)(*given).square().sum(), given)
+    close(found, torch.autograd.grad(attend(*given).square().sum(), given))

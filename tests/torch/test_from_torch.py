@@ -1,0 +1,112 @@
+"""`from_torch`: PyTorch's models as modules of lazygrad; `custom_op`: functions of lazygrad for PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lazygrad
+from lazygrad import Tensor
+from lazygrad.nn.optim import SGD
+from tests.helpers import needs
+from tests.torch.support import door, nn, torch
+
+pytestmark = needs("torch")
+
+
+def picture_net() -> Any:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(2 * 4 * 4, 3)
+    )
+
+
+@pytest.fixture
+def picture() -> Any:
+    return torch.linspace(-1, 1, 2 * 36).reshape(2, 1, 6, 6)
+
+
+def test_it_answers_as_the_model_and_has_its_weights(picture):
+    model = picture_net().eval()
+    ours = door.from_torch(model, (picture,))
+    np.testing.assert_allclose(
+        ours(Tensor(picture.numpy())).numpy(), model(picture).detach().numpy(), atol=1e-5
+    )
+    assert set(ours.state_dict()) == set(model.state_dict())
+    assert {name for name, _ in ours.named_parameters()} == {name for name, _ in model.named_parameters()}
+
+
+def test_it_is_a_copy_that_is_captured_and_learns(picture):
+    model = picture_net().eval()
+    ours, x = door.from_torch(model, (picture,)), Tensor(picture.numpy())
+    step = lazygrad.jit(ours)
+    for _ in range(3):
+        np.testing.assert_allclose(step(x).numpy(), model(picture).detach().numpy(), atol=1e-5)
+    optimizer = SGD(ours.parameters(), lr=0.1)
+    with Tensor.train():
+        before = ours(x).square().mean()
+        before.backward()
+        optimizer.step()
+    assert ours(x).square().mean().item() < before.item()
+    np.testing.assert_allclose(model(picture).square().mean().item(), before.item(), rtol=1e-4)
+
+
+def test_in_training_it_writes_what_the_model_writes(picture):
+    model = picture_net().train()
+    ours = door.from_torch(model, (picture,))
+    found, expected = ours(Tensor(picture.numpy())), model(picture)
+    np.testing.assert_allclose(found.numpy(), expected.detach().numpy(), atol=1e-5)
+    np.testing.assert_allclose(
+        ours.state_dict()["1.running_var"].numpy(), model[1].running_var.numpy(), atol=1e-6
+    )
+
+
+def test_nests_come_and_go():
+    class Pair(nn.Module):
+        def forward(self, x, more):
+            return {"sum": x + more["y"], "both": [x, more["y"] * 2]}
+
+    ours = door.from_torch(Pair(), (torch.ones(2), {"y": torch.ones(2)}))
+    found = ours(Tensor([1.0, 2.0]), {"y": Tensor([3.0, 4.0])})
+    assert found["sum"].tolist() == [4.0, 6.0]
+    assert found["both"][1].tolist() == [6.0, 8.0]
+    with pytest.raises(TypeError, match=r"exported with the names \['y'\]"):
+        ours(Tensor([1.0, 2.0]), {"z": Tensor([3.0, 4.0])})
+
+
+def test_an_operation_that_is_lacking_is_named():
+    class Wave(nn.Module):
+        def forward(self, x):
+            return torch.fft.rfft(x).real
+
+    lacking = r"operations that lazygrad lacks: aten\._fft_r2c\.default \(it is not in the table"
+    with pytest.raises(NotImplementedError, match=lacking):
+        door.from_torch(Wave(), (torch.ones(4),))
+
+
+def test_a_function_as_an_operator_with_its_gradient():
+    wave = door.custom_op(lambda x, y: (x * y).sin() + x, name="test_wave")
+    x, y = torch.randn(3, 4, requires_grad=True), torch.randn(4, requires_grad=True)
+    expected = (x * y).sin() + x
+    torch.testing.assert_close(wave(x, y), expected)
+    found = torch.autograd.grad(wave(x, y).square().sum(), (x, y))
+    torch.testing.assert_close(found, torch.autograd.grad(expected.square().sum(), (x, y)))
+    torch.library.opcheck(torch.ops.lazygrad.test_wave.default, (x, y), test_utils="test_schema")
+    torch.library.opcheck(torch.ops.lazygrad.test_wave.default, (x, y), test_utils="test_faketensor")
+
+
+def test_an_operator_may_give_several_and_hand_on():
+    parts = door.custom_op(lambda x: (x, x * 2), name="test_parts")
+    x = torch.ones(2)
+    same, twice = parts(x)
+    assert same.data_ptr() != x.data_ptr()
+    torch.testing.assert_close(twice, x * 2)
+
+
+def test_an_operator_takes_tensors_only():
+    with pytest.raises(ValueError, match=r"one or more tensors, without defaults"):
+        door.custom_op(lambda x, scale=2.0: x * scale, name="test_scaled")
+    with pytest.raises(TypeError, match=r"test_one takes 1 tensors \(x\), not 2"):
+        door.custom_op(lambda x: x, name="test_one")(torch.ones(1), torch.ones(1))

@@ -66,6 +66,7 @@ class _Writer:
         self.scopes: list[list[UOp]] = [[]]  # the same, of each
         self.accumulators = 0
         self.loaded: set[UOp] = set()  # the INDEXes that are read through
+        self.waits = False  # whether copies are fetched, which threads wait for
         self.guards: list[UOp] = []  # the IFs of the Guards that are open
         self.fused: set[UOp] = set()  # the products that only their sum needs
         self.running: dict[UOp, list[UOp]] = {}  # SCAN that adds floats → its accumulators
@@ -79,6 +80,9 @@ class _Writer:
             if buffer.arg not in touched:
                 self.declare(untouched(buffer, self.renderer))
         self.loaded = {node.src[0] for node in nodes if node.op is Ops.LOAD}
+        self.loaded |= {node.src[1] for node in nodes if node.op is Ops.FETCH}
+        grid = self.renderer is not None and self.renderer.target.grid
+        self.waits = grid and any(node.op is Ops.FETCH for node in nodes)
         self.fused = self.products_to_fuse(nodes)
         if any(node.op is Ops.WMMA for node in nodes):
             self.fused |= {node for node in nodes if is_of_warps(node)}
@@ -137,7 +141,7 @@ class _Writer:
             if isinstance(item, Block):
                 self.open(item)
                 self.block(item)
-            elif item.op is Ops.STORE:
+            elif item.op in (Ops.STORE, Ops.FETCH):
                 position = self.stores(items, position - 1)
             elif item.op is Ops.INDEX and item not in self.loaded:
                 continue  # written with its STORE
@@ -160,6 +164,8 @@ class _Writer:
         if node.op is Ops.STAGE:
             memory = self.made[node] = self.declare(node.src[0])
             if self.is_shared(node):
+                if self.waits:
+                    self.emit(UOp(Ops.WAIT, dtypes.void, (), 0))
                 self.emit(UOp(Ops.BARRIER, dtypes.void, (memory,)))
             return
         src = tuple([read(s) for s in node.src])
@@ -412,7 +418,8 @@ class _Writer:
         for item in items[position:end]:
             access, value, *rest = item.src  # type: ignore[union-attr]
             place = self.place(access, valid)
-            made.append(UOp(Ops.STORE, dtypes.void, (place, self.read(value), *map(self.read, rest))))
+            src = (place, self.read(value), *map(self.read, rest))
+            made.append(UOp(item.op, dtypes.void, src, item.arg if item.op is Ops.FETCH else None))  # type: ignore[union-attr]
         opened = None
         if valid is not None and not (self.guards and self.guards[-1].src[0] is self.read(valid)):
             opened = UOp(Ops.IF, dtypes.void, (self.read(valid),))
@@ -438,18 +445,22 @@ class _Writer:
 
 def _without_repeated_barriers(body: list[UOp]) -> list[UOp]:
     """The list without BARRIERs that another follows before anything shared is read, or a loop turns in which
-    that happens.
+    that happens; nor the WAITs before them.
     """
     meeting = _loops_that_meet(body)
     kept: list[UOp] = []
     follows = False
     branches = 0
+    dropped = False  # the BARRIER that was met last
     for node in reversed(body):
         branches += (node.op is Ops.ENDIF) - (node.op is Ops.IF)
         if node.op is Ops.BARRIER:
-            if follows:
+            dropped = follows
+            if dropped:
                 continue
             follows = branches == 0
+        elif node.op is Ops.WAIT and dropped:
+            continue
         elif _reads_local(node) or node in meeting or (node.op is Ops.ENDRANGE and node.src[0] in meeting):
             follows = False
         kept.append(node)
@@ -488,7 +499,7 @@ def _is_pure(node: UOp) -> bool:
 
 
 def _is_store(item: UOp | Block) -> bool:
-    return isinstance(item, UOp) and item.op is Ops.STORE
+    return isinstance(item, UOp) and item.op in (Ops.STORE, Ops.FETCH)
 
 
 def _condition(store: Any) -> UOp | None:

@@ -66,7 +66,17 @@ _TENSOR_CORES = {
 
 def tensor_cores_of(arch: str) -> tuple[TensorCore, ...]:
     """What the tensor cores of an architecture do, the most steps first; () before sm_75."""
-    digits = arch.removeprefix("sm_").rstrip("af")
-    number = int(digits) if digits.isdigit() else 0
+    number = _number(arch)
     found = [core for first, cores in _TENSOR_CORES.items() if first <= number for core in cores]
     return tuple(sorted(found, key=lambda core: -core.steps))
+
+
+def has_async_copies(arch: str) -> bool:
+    """Whether threads go on while copies into shared memory are on the way ("cp.async", PTX ISA)."""
+    return _number(arch) >= 80
+
+
+def _number(arch: str) -> int:
+    """80 of `sm_80`; 0 of what is no architecture."""
+    digits = arch.removeprefix("sm_").rstrip("af")
+    return int(digits) if digits.isdigit() else 0

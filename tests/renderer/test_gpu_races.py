@@ -130,9 +130,10 @@ def test_no_thread_disturbs_another(name: str) -> None:
     ],
     ids=["product", "convolution", "halves", "bytes"],
 )
-def test_threads_that_fill_copies_disturb_none(ast: UOp) -> None:
-    """As an H100 would run it, if it had four multiprocessors: both copies, vectors, and a border."""
-    target = cuda_target("sm_90")
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
+def test_threads_that_fill_copies_disturb_none(ast: UOp, arch: str) -> None:
+    """As such a GPU would run it, if it had four multiprocessors: both copies, vectors, and a border."""
+    target = cuda_target(arch)
     small = replace(target, launch=replace(target.launch, multiprocessors=4))
     spec = compile_kernel(ast, CUDARenderer(small))
     ops = [opt.op for opt in spec.applied_opts]
@@ -191,6 +192,42 @@ def test_a_planted_fault_is_found(name: str) -> None:
     old, new, error, report = PLANTED[name]
     assert old in SUM
     outcome = fault(SUM.replace(old, new))
+    assert outcome.fault == (error and f"CUDA_ERROR_{error}")
+    assert re.search(report, outcome.report), outcome
+
+
+FETCHED = """\
+  __shared__ __align__(16) float temp0[8];
+  fetch_4(temp0+threadIdx.x,data1+threadIdx.x);
+  fetch_wait_0();
+  __syncthreads();
+  if (threadIdx.x == 0) { float sum = 0; for (int n = 0; n < 8; n++) sum = sum+*(temp0+n); *data0 = sum; }
+}"""
+#: What is changed in FETCHED, the driver's error, and what is reported.
+PLANTED_IN_COPIES = {
+    "no-wait": ("  fetch_wait_0();\n", "", "", "reads byte 0 .* to which a copy is on the way"),
+    "wait-for-others": ("wait_0", "wait_1", "", "to which a copy is on the way"),
+    "no-barrier": ("  __syncthreads();\n", "", "", "race in k: thread . .* of shared array 0"),
+    "wait-after": (
+        "  fetch_wait_0();\n  __syncthreads();\n", "  __syncthreads();\n  fetch_wait_0();\n", "",
+        "to which a copy is on the way",
+    ),
+    "at-the-end": ("sum; }\n", "sum; }\n  fetch_4(temp0+threadIdx.x,data1);\n", "", "has not waited for its"),
+    "end": ("data1+threadIdx.x", "data1+threadIdx.x+1", "ILLEGAL_ADDRESS", "thread 7 .* outside of all"),
+    "shared-end": ("temp0+threadIdx.x", "temp0+threadIdx.x+1", "ILLEGAL_ADDRESS", "thread 7 .* outside"),
+    "alignment": ("fetch_4(temp0", "fetch_8(temp0", "MISALIGNED_ADDRESS", "thread 1 .* 8 bytes"),
+}  # fmt: skip
+
+
+def test_copies_that_are_waited_for_are_not_reported() -> None:
+    assert fault(FETCHED) == ("", "")
+
+
+@pytest.mark.parametrize("name", PLANTED_IN_COPIES)
+def test_a_planted_fault_in_copies_is_found(name: str) -> None:
+    old, new, error, report = PLANTED_IN_COPIES[name]
+    assert old in FETCHED
+    outcome = fault(FETCHED.replace(old, new))
     assert outcome.fault == (error and f"CUDA_ERROR_{error}")
     assert re.search(report, outcome.report), outcome
 

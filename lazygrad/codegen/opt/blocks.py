@@ -90,8 +90,8 @@ def _candidates(facts: Facts, target: Target) -> Iterator[Found]:
     if machine is None or not target.has_local or not is_contraction(facts):
         return
     loads = [access for access in facts.accesses if access.reduced]
-    if len(loads) != 2 or len({number_of(access) for access in loads}) != 2:
-        return  # each is copied from an input of its own
+    if len(loads) != 2:
+        return  # each is copied
     inner = [axis for axis in facts.loops.axes if not axis.output]
     along = [axis for axis in inner if all(access.step(axis) for access in loads)]
     if not along or any(number_of(access) < 0 for access in loads):

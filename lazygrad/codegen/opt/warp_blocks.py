@@ -1,7 +1,7 @@
 """The choice for products of matrices that tensor cores compute (TC on a grid), as `blocks.py` for others.
 
-A workgroup copies 128 x 32 of the rows and 32 x 128 of the columns, packed as tensor cores take them (STAGE),
-and each of its 4 warps adds 64 x 32 of one copy times 32 x 64 of the other to 64 x 64 results.
+A workgroup copies 128 x 32 of the rows and 32 x 128 of the columns as they lie in memory (STAGE), and each
+of its 4 warps adds 64 x 32 of one copy times 32 x 64 of the other to 64 x 64 results.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from .occupancy import (
     rounded_up,
 )
 from .roles import Roles
+from .shared import APART
 from .warp_matrices import COLUMNS, ROWS
 
 #: Matrices of a warp along the rows and the columns, warps along both, instructions between two copies.
@@ -32,6 +33,8 @@ MATRICES, WARPS, STEPS = (4, 2, 1), (4, 2, 1), (4, 2, 1)
 MOST_WARPS, WRITTEN = 8, 64
 #: Registers of a thread beside sums and words: addresses, counters.
 OTHERS = 40
+#: Instructions for each word that is copied: 3 for four.
+FETCHED = 0.75
 
 
 @dataclass(frozen=True)
@@ -102,19 +105,21 @@ def _cycles(
     words = core.halves * (2 * block.rows + block.columns)  # of a thread, of an instruction's steps
     registers = rounded_up(4 * block.rows * block.columns + words + OTHERS, 8)
     packed = (block.height + block.width) * block.steps * core.steps // core.packed
-    if registers > machine.thread_registers or 4 * packed > target.local_bytes:
+    copies = 4 * packed + APART * (block.height + block.steps * core.steps)  # with what keeps rows apart
+    if registers > machine.thread_registers or copies > target.local_bytes:
         return None
     matrices = block.warps * block.rows * block.columns * block.steps
     products = matrices * ROWS * COLUMNS * core.steps
-    filled = packed / threads * (core.packed + 2)  # each factor loaded, packed, and the word stored
-    instructions = matrices + block.warps * (block.steps * words + filled)
+    filled = packed / threads * FETCHED  # 16 bytes at once, with their places
+    read = words + 2 * core.halves * block.columns  # each number of a column's words by itself
+    instructions = matrices + block.warps * (block.steps * read + filled)
     busy = max(
         products / (machine.matrix_products * 2 / core.element.itemsize),
         instructions / machine.warps,
-        block.warps * block.steps * words * warp / machine.banks,
+        block.warps * block.steps * read * warp / machine.banks,
         4 * packed / machine.cached,
     )
-    resident = resident_groups(machine, threads, registers, 4 * packed)
+    resident = resident_groups(machine, threads, registers, copies)
     blocks = blocks_of(facts, roles, block.height, block.width)
     return cycles_of(blocks, resident, turns, busy, target.launch)
 

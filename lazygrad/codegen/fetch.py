@@ -35,7 +35,7 @@ def fetch_copies(sink: UOp, target: Target) -> UOp:
             return None
         stored = [_fetch(s, target) if s.op is Ops.STORE else s for s in src]
         apart = [s for s in stored if s.op is Ops.FETCH and s.arg == 1]
-        if len(apart) > 1:  # neighbours that are stored apart: loaded as a vector
+        if len(apart) > 1 and node.arg is None:  # neighbours that are stored apart: loaded as a vector
             return None
         return node.replace(src=tuple(stored))
 

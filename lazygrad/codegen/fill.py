@@ -59,12 +59,12 @@ def _filled(stage: UOp, thread: UOp, count: int, fresh: int) -> UOp:
     stores = [index.substitute((store,), at)[store] for store in stage_stores(stage)]
     if elements % count:
         within = index.less(number, index.const(elements))
-        stores = [_only_where(store, within) for store in stores]
-    return UOp(Ops.STAGE, stage.dtype, (stage.src[0], *stores, *([turn] if turn is not None else [])))
+        stores = [copied_where(store, within) for store in stores]
+    return stage.replace(src=(stage.src[0], *stores, *([turn] if turn is not None else [])))
 
 
-def _only_where(store: UOp, condition: UOp) -> UOp:
-    """The STORE, and what is loaded for it, where a condition holds."""
+def copied_where(store: UOp, condition: UOp) -> UOp:
+    """The STORE, and what is loaded for it, where a condition holds; or the FETCH."""
     loads = [node.src[0] for node in store.src[1].toposort() if node.op is Ops.LOAD]
     guarded = {a: a.replace(src=(*a.src[:2], _both(a.src[2:], condition))) for a in loads}
     value = index.substitute((store.src[1],), guarded)[store.src[1]]

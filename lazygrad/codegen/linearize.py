@@ -26,6 +26,7 @@ from ..ir.ops import ELEMENTWISE, WARP_SUMS, Ops, start_value
 from ..ir.reports import FAILED, FOUND, WORDS, report_memory
 from ..ir.uop import UOp, toposort
 from .constants import lane_of
+from .fetch_ahead import is_ahead, is_begun
 from .first_thread import Guard, guard_first_thread
 from .late_sums import Chain, late_sums
 from .nest_sums import is_float_sum
@@ -134,6 +135,11 @@ class _Writer:
     def block(self, body: Block) -> None:
         """Write the items of the kernel's body, or of a loop, and of all loops in it."""
         items, position = body.items, 0
+        ahead = [item for item in items if isinstance(item, UOp) and is_ahead(item)]
+        if ahead:
+            if self.waits:
+                self.emit(UOp(Ops.WAIT, dtypes.void, (), ahead[0].arg - 2))
+            self.emit(UOp(Ops.BARRIER, dtypes.void, (self.read(ahead[0].src[0]),)))
         checks: list[UOp] = []
         while position < len(items):
             item = items[position]
@@ -152,6 +158,8 @@ class _Writer:
                 self.made[item] = self.read_sum(item)
             elif item.op not in (Ops.REDUCE, Ops.SCAN) and item not in self.fused:
                 self.node(item)
+                if ahead and item is ahead[-1]:
+                    self.commit(item)
         for check in checks:
             self.report(check)
         if body.range is not None:
@@ -162,8 +170,11 @@ class _Writer:
     def node(self, node: UOp) -> None:
         read = self.read
         if node.op is Ops.STAGE:
-            memory = self.made[node] = self.declare(node.src[0])
-            if self.is_shared(node):
+            memory = self.made[node] = self.read(node.src[0])
+            if is_begun(node):
+                for _ in range(node.arg - 1):  # one is for what was fetched, and the last ones are empty
+                    self.commit(node)
+            elif self.is_shared(node) and not is_ahead(node):
                 if self.waits:
                     self.emit(UOp(Ops.WAIT, dtypes.void, (), 0))
                 self.emit(UOp(Ops.BARRIER, dtypes.void, (memory,)))
@@ -174,6 +185,12 @@ class _Writer:
         made = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
         # An element of a STAGE that was stored before, or what differs in a CHECK alone, its value here.
         self.made[node] = made if made in self.visible and _is_pure(made) else self.emit(made)
+
+    def commit(self, stage: UOp) -> None:
+        """End a group of FETCHes, where threads wait for some of them only. Each COMMIT has a number."""
+        if self.waits and stage.arg > 2:
+            number = sum(step.op is Ops.COMMIT for step in self.body)
+            self.emit(UOp(Ops.COMMIT, dtypes.void, (), number))
 
     def report(self, check: UOp) -> None:
         """Where a CHECK fails in any lane, store a bad index, and that there is one.
@@ -284,7 +301,7 @@ class _Writer:
         below = [level for level in late if level is not self.late[level][-1]]
         if below:
             self.end_blocks(below)
-        if any(map(self.is_shared, block.items)):
+        if any(self.is_shared(item) and not is_ahead(item) for item in block.items):
             self.emit(UOp(Ops.BARRIER, dtypes.void, (self.made[block.range],)))  # type: ignore[index]
         self.emit(UOp(Ops.ENDRANGE, dtypes.void, (self.made[block.range],)))  # type: ignore[index]
         for level in late:

@@ -243,6 +243,7 @@ _HELPERS: dict[str, Callable[..., Any]] = {
     "store_lanes": _store_lanes,
     "outside": _outside,
     "fetch": _fetch,
+    "commit": lambda fetches: fetches.append([]),
     "wait": _wait,
 }
 
@@ -355,7 +356,7 @@ class Function(Writer):
             self.names[u] = self.fresh(u.arg[0], numbered=False)
         thread = self.fresh("thread", numbered=False)
         self.open(f"def {thread}({', '.join(self.names[u] for u in threads)}):")
-        if any(u.op is Ops.FETCH for u in self.uops):
+        if any(u.op in (Ops.FETCH, Ops.WAIT) for u in self.uops):
             self.line("fetches = [[]]")
         self._write([u for u in self.uops if u not in first and u not in threads])
         self.close()
@@ -583,7 +584,7 @@ ROWS = (
             (UPat(Ops.DEFINE_LOCAL), define_local),
             (UPat(Ops.BARRIER), barrier),
             (UPat(Ops.FETCH), fetch),
-            (UPat(Ops.COMMIT), "fetches.append([])"),
+            (UPat(Ops.COMMIT), "commit(fetches)"),
             (UPat(Ops.WAIT), lambda ctx, node: f"wait(fetches, {node.arg})"),
             (UPat(Ops.WMMA), matrices),
             # what these say stands where they are used

@@ -16,7 +16,7 @@ import pytest
 
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import KernelOptError, Opt, OptOps
-from lazygrad.dtype import dtypes
+from lazygrad.dtype import DType, dtypes
 from lazygrad.ir import Ops, UOp
 from lazygrad.renderer import ProgramSpec
 from lazygrad.renderer.cstyle import CUDARenderer
@@ -139,6 +139,32 @@ def test_threads_that_fill_copies_disturb_none(ast: UOp, arch: str) -> None:
     ops = [opt.op for opt in spec.applied_opts]
     assert ops.count(OptOps.STAGE) == 2
     assert problem_of(spec) == ""
+
+
+#: What is taken out of a kernel that fetches ahead, and what is reported.
+AHEAD_PLANTED = {
+    "no-wait": (r"fetch_wait_\d\(\);\n", "to which a copy is on the way"),
+    "no-barrier": (r"__syncthreads\(\);\n", "race|to which a copy is on the way"),
+    "too-late": (r"(fetch_wait_\d)\(\);\n(\s*__sync)", "to which a copy is on the way"),
+}
+
+
+@pytest.mark.parametrize("copies", [2, 3])
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.float], ids=["halves", "floats"])
+def test_copies_that_are_fetched_ahead_disturb_none(dtype: DType, copies: int) -> None:
+    """Nor is a wait or a barrier there that could be left out."""
+    locals_ = [Opt(LOCAL, axis, 2) for axis in (0, 1)]
+    tiles = (
+        [Opt(OptOps.TC, 0, 16), *locals_] if dtype is dtypes.float16 else [*locals_, Opt(OptOps.UNROLL, 0, 8)]
+    )
+    stages = [Opt(OptOps.STAGE, 2, data) for data in (1, 2)]
+    opts = [*tiles, *stages, Opt(OptOps.AHEAD, 2, copies)]
+    spec = compile_kernel(matmul(32, 96, 16, dtype), CUDARenderer("sm_90"), opts)
+    assert problem_of(spec) == ""
+    for old, report in AHEAD_PLANTED.values():
+        wrong, changes = re.subn(old, r"\2" if "(" in old.replace(r"\(", "") else "", spec.src)
+        assert changes == 1
+        assert re.search(report, problem_of(replace(spec, src=wrong)))
 
 
 def test_threads_meet_in_what_is_checked() -> None:

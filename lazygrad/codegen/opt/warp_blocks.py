@@ -17,6 +17,7 @@ from .occupancy import (
     Multiples,
     blocks_of,
     copied,
+    copies_of,
     cycles_of,
     is_padded_little,
     padded,
@@ -66,9 +67,13 @@ def warp_blocks(
     """(cycles, Opts) of every block that fits; `apply_opt` says whether the factors do."""
     for core in target.tensor_cores:
         for block in _blocks(roles, summed, core):
-            time = _cycles(block, facts, roles, summed, core, target, machine)
-            if time is not None:
-                yield time, _opts(block, roles, summed, core)
+            turns = -(-(size_of(summed) or 1) // (block.steps * core.steps))
+            # at a border words are stored one by one, for which a thread waits
+            whole = not padded(_multiples(block, roles, summed, core))
+            for copies in copies_of(turns, target) if whole else (1,):
+                time = _cycles(block, copies, facts, roles, summed, core, target, machine)
+                if time is not None:
+                    yield time, _opts(block, copies, roles, summed, core)
 
 
 def _blocks(roles: Roles, summed: Axis, core: TensorCore) -> Iterator[WarpBlock]:
@@ -92,6 +97,7 @@ def _multiples(block: WarpBlock, roles: Roles, summed: Axis, core: TensorCore) -
 
 def _cycles(
     block: WarpBlock,
+    number: int,
     facts: Facts,
     roles: Roles,
     summed: Axis,
@@ -99,13 +105,14 @@ def _cycles(
     target: Target,
     machine: Multiprocessor,
 ) -> float | None:
-    """How long the device takes for all blocks; None where a multiprocessor does not hold one."""
+    """How long the device takes for all blocks, with a number of copies; None where none is held."""
     warp, threads = target.launch.warp, target.launch.warp * block.warps
     turns = -(-(size_of(summed) or 1) // (block.steps * core.steps))
     words = core.halves * (2 * block.rows + block.columns)  # of a thread, of an instruction's steps
     registers = rounded_up(4 * block.rows * block.columns + words + OTHERS, 8)
     packed = (block.height + block.width) * block.steps * core.steps // core.packed
     copies = 4 * packed + APART * (block.height + block.steps * core.steps)  # with what keeps rows apart
+    copies *= number
     if registers > machine.thread_registers or copies > target.local_bytes:
         return None
     matrices = block.warps * block.rows * block.columns * block.steps
@@ -121,10 +128,10 @@ def _cycles(
     )
     resident = resident_groups(machine, threads, registers, copies)
     blocks = blocks_of(facts, roles, block.height, block.width)
-    return cycles_of(blocks, resident, turns, busy, target.launch)
+    return cycles_of(blocks, resident, turns, busy, target.launch, number)
 
 
-def _opts(block: WarpBlock, roles: Roles, summed: Axis, core: TensorCore) -> list[Opt]:
+def _opts(block: WarpBlock, copies: int, roles: Roles, summed: Axis, core: TensorCore) -> list[Opt]:
     rows, columns = roles.rows.number, roles.lanes.number
     found = padded(_multiples(block, roles, summed, core))
     found.append(Opt(OptOps.TC, summed.reduce, core.steps))
@@ -136,4 +143,4 @@ def _opts(block: WarpBlock, roles: Roles, summed: Axis, core: TensorCore) -> lis
         (OptOps.UNROLL, summed.reduce, block.steps),
     ]
     found += [Opt(op, axis, amount) for op, axis, amount in parts if amount > 1]
-    return [*found, *copied(roles, summed)]
+    return [*found, *copied(roles, summed, copies)]

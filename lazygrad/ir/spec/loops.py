@@ -110,8 +110,8 @@ def _scan(u: UOp) -> str | None:
 
 def stage(u: UOp) -> str | None:
     """Memory, the STOREs that fill it, the RANGEs of the filling."""
-    if not u.src or u.src[0].op is not Ops.DEFINE_LOCAL or u.dtype is not u.src[0].dtype:
-        return "its first source is the DEFINE_LOCAL that it fills, of its dtype"
+    if not u.src or u.src[0].op not in (Ops.DEFINE_LOCAL, Ops.STAGE) or u.dtype is not u.src[0].dtype:
+        return "its first source is the DEFINE_LOCAL that it fills, or a STAGE that began to, of its dtype"
     stores = stage_stores(u)
     if not stores or u.src[1:] != (*stores, *closed_ranges(u)):
         return "what follows its memory are STOREs or FETCHes and then RANGEs"

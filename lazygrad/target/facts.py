@@ -31,7 +31,8 @@ class TensorCore:
     """An instruction of a warp, 32 threads, that adds a product of matrices, 16 x `steps` times `steps` x 8,
     to a third one. Each thread holds a part of each ("Matrix Fragments for mma", PTX ISA).
 
-    element, steps   the type of the factors, and how many products each sum gets
+    element, steps   the type of the factors, and how many products each sum gets; float32 is tf32: the last
+                     13 bits of a factor are not read
     total            the type of the sums
     """
 

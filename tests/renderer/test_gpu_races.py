@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lazygrad import Context
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import KernelOptError, Opt, OptOps
 from lazygrad.dtype import DType, dtypes
@@ -165,6 +166,19 @@ def test_copies_that_are_fetched_ahead_disturb_none(dtype: DType, copies: int) -
         wrong, changes = re.subn(old, r"\2" if "(" in old.replace(r"\(", "") else "", spec.src)
         assert changes == 1
         assert re.search(report, problem_of(replace(spec, src=wrong)))
+
+
+@pytest.mark.parametrize(
+    "dtype", [dtypes.fp8e4m3, dtypes.fp8e5m2, dtypes.float], ids=["e4m3", "e5m2", "tf32"]
+)
+def test_what_tensor_cores_of_ada_multiply(dtype: DType) -> None:
+    """The header and the interpreter agree on what their bits mean."""
+    stages = [Opt(OptOps.STAGE, 2, data) for data in (1, 2)]
+    with Context(TF32=1):
+        opts = [Opt(OptOps.TC, 0, 8 if dtype is dtypes.float else 32), *stages]
+        spec = compile_kernel(product(32, 96, 16, dtype=dtype), CUDARenderer("sm_89"), opts)
+    assert "mma.sync" in spec.src
+    assert problem_of(spec) == ""
 
 
 def test_threads_meet_in_what_is_checked() -> None:

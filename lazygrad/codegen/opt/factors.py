@@ -44,7 +44,7 @@ def stage_factors(sink: UOp, number: int, inside: frozenset[UOp], target: Target
             lanes: Lanes = {
                 (*divmod(k, own), n): lane
                 for k, word in enumerate(part)
-                for n, lane in enumerate(word.src if word.op is Ops.PACK else ())
+                for n, lane in enumerate(word.src if word.op in (Ops.PACK, Ops.BITCAST) else ())
             }
             places = [n for lane in lanes.values() for n in toposort((lane,)) if n.op is Ops.INDEX]
             of_input = [n for n in places if n.src[0].op is Ops.DEFINE_GLOBAL and n.src[0].arg == number]

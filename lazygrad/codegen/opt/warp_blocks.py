@@ -26,7 +26,7 @@ from .occupancy import (
 )
 from .roles import Roles
 from .shared import APART
-from .warp_matrices import COLUMNS, ROWS
+from .warp_matrices import COLUMNS, ROWS, allowed
 
 #: Matrices of a warp along the rows and the columns, warps along both, instructions between two copies.
 MATRICES, WARPS, STEPS = (4, 2, 1), (4, 2, 1), (4, 2, 1)
@@ -65,7 +65,7 @@ def warp_blocks(
     facts: Facts, roles: Roles, summed: Axis, target: Target, machine: Multiprocessor
 ) -> Iterator[tuple[float, list[Opt]]]:
     """(cycles, Opts) of every block that fits; `apply_opt` says whether the factors do."""
-    for core in target.tensor_cores:
+    for core in allowed(target):
         for block in _blocks(roles, summed, core):
             turns = -(-(size_of(summed) or 1) // (block.steps * core.steps))
             # at a border words are stored one by one, for which a thread waits
@@ -118,7 +118,8 @@ def _cycles(
     matrices = block.warps * block.rows * block.columns * block.steps
     products = matrices * ROWS * COLUMNS * core.steps
     filled = packed / threads * FETCHED  # 16 bytes at once, with their places
-    read = words + 2 * core.halves * block.columns  # each number of a column's words by itself
+    # each number of a column's words is read by itself, and packed
+    read = words + 2 * (core.packed - 1) * core.halves * block.columns
     instructions = matrices + block.warps * (block.steps * read + filled)
     busy = max(
         products / (machine.matrix_products * 2 / core.element.itemsize),

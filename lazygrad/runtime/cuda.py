@@ -58,7 +58,7 @@ def unaligned(text: str) -> str:
     """The kernel for buffers that begin at any element: vectors in memory have no alignment."""
     includes = re.findall(r"^#.*\n", text, re.MULTILINE)
     rest = re.sub(r"^#.*\n", "", text, flags=re.MULTILINE)
-    rest = _FETCH.sub(_byte_by_byte, rest)
+    rest = re.sub(r"\bfetch_(\d)", r"copy_\1", _FETCH.sub(_byte_by_byte, rest))  # none is on the way any more
     return "".join(includes) + _UNALIGNED + _VECTOR.sub(r"*((Unaligned<\1>*)(", rest)
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...ir.ops import Ops
 from ...target import Multiprocessor, Target, TensorCore
 from .actions import Opt, OptOps
 from .facts import Facts, size_of
 from .loops import Axis
+from .narrow import product
 from .occupancy import (
     Multiples,
     blocks_of,
@@ -65,7 +67,10 @@ def warp_blocks(
     facts: Facts, roles: Roles, summed: Axis, target: Target, machine: Multiprocessor
 ) -> Iterator[tuple[float, list[Opt]]]:
     """(cycles, Opts) of every block that fits; `apply_opt` says whether the factors do."""
+    reduces = [node for node in facts.loops.sink.toposort() if node.op is Ops.REDUCE]
     for core in allowed(target):
+        if any(product(reduce, core.element, core.total) is None for reduce in reduces):
+            continue
         for block in _blocks(roles, summed, core):
             turns = -(-(size_of(summed) or 1) // (block.steps * core.steps))
             # at a border words are stored one by one, for which a thread waits

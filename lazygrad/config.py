@@ -309,6 +309,12 @@ PLAN_FOR = ContextVar(
     "`lazygrad.export` does for a page; empty plans for the device itself",
     changes_code=True,
 )
+TF32 = ContextVar(
+    "TF32",
+    0,
+    "1 lets NVIDIA's tensor cores multiply float32 numbers of which they read 10 bits after the point",
+    changes_code=True,
+)
 FFT = ContextVar("FFT", 1, "0 computes all Fourier transforms as products with small matrices, as a GPU does")
 SCAN = ContextVar("SCAN", 1, "0 unrolls `Tensor.scan` instead of generating a loop")
 GRAPH = ContextVar("GRAPH", 0, "1 prints the graph of each computation before it is cut into kernels")

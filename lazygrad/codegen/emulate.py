@@ -44,8 +44,12 @@ class Emulation:
             if scalar in self.emulated and not isinstance(dtype, PtrDType)
             else dtype
         )
+        if op is Ops.FETCH:
+            return UOp(op, dtype, src, node.arg)
         if isinstance(dtype, PtrDType):  # DEFINE_GLOBAL, DEFINE_LOCAL, INDEX
             return UOp(op, self.storage(dtype), src, node.arg)
+        if op is Ops.LOAD and scalar not in NARROW:  # a word of them
+            return UOp(op, dtype, src, node.arg)
         if op is Ops.LOAD:
             bits = UOp(op, src[0].dtype.base.vec(dtype.count), src, node.arg)
             value = self.decode(bits, scalar)

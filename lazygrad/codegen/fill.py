@@ -18,7 +18,7 @@ from ..ir.nest import closed_ranges, is_shared, stage_stores
 from ..ir.ops import Ops
 from ..ir.rewrite import transform
 from ..ir.uop import UOp
-from .ranges import make_range, only_where
+from .ranges import make_range
 
 
 def fill_together(sink: UOp, threads: Sequence[Sequence[UOp]], places: Mapping[UOp, UOp]) -> UOp:
@@ -59,13 +59,23 @@ def _filled(stage: UOp, thread: UOp, count: int, fresh: int) -> UOp:
     stores = [index.substitute((store,), at)[store] for store in stage_stores(stage)]
     if elements % count:
         within = index.less(number, index.const(elements))
-        stores = [_only_where(store, within) for store in stores]
-    return UOp(Ops.STAGE, stage.dtype, (stage.src[0], *stores, *([turn] if turn is not None else [])))
+        stores = [copied_where(store, within) for store in stores]
+    return stage.replace(src=(stage.src[0], *stores, *([turn] if turn is not None else [])))
 
 
-def _only_where(store: UOp, condition: UOp) -> UOp:
-    """The STORE, and what is loaded for it, where a condition holds."""
+def copied_where(store: UOp, condition: UOp) -> UOp:
+    """The STORE, and what is loaded for it, where a condition holds; or the FETCH."""
     loads = [node.src[0] for node in store.src[1].toposort() if node.op is Ops.LOAD]
-    guarded = {a: a.replace(src=(*a.src[:2], index.all_of((*a.src[2:], condition)))) for a in loads}
+    guarded = {a: a.replace(src=(*a.src[:2], _both(a.src[2:], condition))) for a in loads}
     value = index.substitute((store.src[1],), guarded)[store.src[1]]
-    return only_where(store.replace(src=(store.src[0], value, *store.src[2:])), condition)
+    into = store.src[0]
+    guarded_into = into.replace(src=(*into.src[:2], _both(into.src[2:], condition)))
+    return store.replace(src=(guarded_into, value, *store.src[2:]))
+
+
+def _both(valid: Sequence[UOp], condition: UOp) -> UOp:
+    """What was valid, of whole vectors or lane by lane, where a condition holds."""
+    if valid and (count := valid[0].dtype.count) > 1:
+        in_lanes = UOp(Ops.VECTORIZE, valid[0].dtype, (condition,) * count)
+        return UOp(Ops.AND, valid[0].dtype, (valid[0], in_lanes))
+    return index.all_of((*valid, condition))

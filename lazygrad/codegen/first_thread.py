@@ -108,7 +108,8 @@ def _only_for(block: Block, stores: list[UOp]) -> set[Item]:
     for item in reversed(block.items):
         needed = users.get(item)
         shared = any(
-            node.op in (Ops.STAGE, Ops.STORE, Ops.BARRIER) or node in pinned for node in _nodes(item)
+            node.op in (Ops.STAGE, Ops.STORE, Ops.FETCH, Ops.BARRIER) or node in pinned
+            for node in _nodes(item)
         )
         if needed and not shared and needed <= moved | goal:
             moved.add(item)

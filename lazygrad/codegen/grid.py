@@ -27,6 +27,8 @@ from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..target import Target
 from .emulate import NARROW
+from .fetch import fetch_copies
+from .fetch_ahead import fetch_ahead
 from .fill import fill_together
 from .ranges import largest_power_of_two, make_range, only_where, stride
 
@@ -53,7 +55,7 @@ def assign_grid(sink: UOp, target: Target) -> UOp:
         **_places("lidx", threads, target.group_sizes),
     }
     beyond = [index.less(place, r.src[0]) for r, place in places.items() if r.src[0].op is not Ops.CONST]
-    sink = fill_together(sink, threads, places)
+    sink = fetch_ahead(fetch_copies(fill_together(sink, threads, places), target), places)
     alone = [store for store in sink.src if not any(r.arg.kind is AxisType.GROUP for r in ranges_of(store))]
     if grouped:
         sink, done = _share(sink, threads, places, frozenset(grouped))

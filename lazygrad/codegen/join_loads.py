@@ -17,6 +17,7 @@ from ..ir.uop import UOp
 from ..renderer import Renderer
 from ..renderer.alignment import multiple_of
 from .constants import lane_of
+from .words import is_word, split_place
 
 #: The most numbers of a vector.
 WIDEST = 4
@@ -27,9 +28,11 @@ def join_loads(sink: UOp, renderer: Renderer) -> UOp:
     nodes = sink.toposort()
     together: dict[tuple[UOp, ...], dict[int, UOp]] = {}
     for node in nodes:
-        if node.op is Ops.LOAD and node.dtype.count == 1 and node.src:  # a test's leaf has none
+        if (
+            node.op is Ops.LOAD and node.dtype.count == 1 and node.src and not is_word(node)
+        ):  # a test's leaf has none
             memory, place, *valid = node.src[0].src
-            base, offset = _split(place)
+            base, offset = split_place(place)
             together.setdefault((memory, base, *valid, *node.src[1:]), {})[offset] = node
     joined: dict[UOp, tuple[int, int]] = {}  # a LOAD → its lane, and of how many
     for (_, base, *_), loads in together.items():
@@ -43,7 +46,7 @@ def join_loads(sink: UOp, renderer: Renderer) -> UOp:
             return None
         lane, width = joined[node]
         memory, place, *valid = src[0].src
-        base, offset = _split(place)
+        base, offset = split_place(place)
         if offset != lane:
             base = UOp(Ops.ADD, place.dtype, (base, UOp.const(place.dtype, offset - lane)))
         access = src[0].replace(src=(memory, base, *valid))
@@ -51,13 +54,6 @@ def join_loads(sink: UOp, renderer: Renderer) -> UOp:
         return lane_of(UOp(Ops.LOAD, node.dtype.vec(width), (access, *others)), lane)
 
     return transform(sink, vector, "join loads", order=nodes)
-
-
-def _split(place: UOp) -> tuple[UOp, int]:
-    """A place as another one and a constant beyond it."""
-    if place.op is Ops.ADD and place.src[1].op is Ops.CONST:
-        return place.src[0], int(place.src[1].arg)
-    return place, 0
 
 
 def _runs(base: UOp, loads: dict[int, UOp], renderer: Renderer) -> Iterator[tuple[int, int]]:

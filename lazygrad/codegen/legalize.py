@@ -34,6 +34,7 @@ from .join_loads import join_loads
 from .products import form_multiply_add, packs
 from .split_lanes import split_lanes
 from .widths import choose_width
+from .words import load_words
 
 
 def legalize(sink: UOp, renderer: Renderer, *, multiply_add: bool = True) -> UOp:
@@ -49,7 +50,7 @@ def legalize(sink: UOp, renderer: Renderer, *, multiply_add: bool = True) -> UOp
     if Ops.CHECK in ops:
         sink = short_conditions(sink)
     if Ops.PACK in ops:
-        sink = graph_rewrite(sink, packs, name="pack bits")
+        sink = graph_rewrite(load_words(sink), packs, name="pack bits")
     if narrow:
         sink = transform(sink, Emulation(narrow, renderer).change, "emulate narrow floats")
     sink = decompose(sink, renderer)

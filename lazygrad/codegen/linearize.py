@@ -26,6 +26,7 @@ from ..ir.ops import ELEMENTWISE, WARP_SUMS, Ops, start_value
 from ..ir.reports import FAILED, FOUND, WORDS, report_memory
 from ..ir.uop import UOp, toposort
 from .constants import lane_of
+from .fetch_ahead import is_ahead, is_begun
 from .first_thread import Guard, guard_first_thread
 from .late_sums import Chain, late_sums
 from .nest_sums import is_float_sum
@@ -66,6 +67,7 @@ class _Writer:
         self.scopes: list[list[UOp]] = [[]]  # the same, of each
         self.accumulators = 0
         self.loaded: set[UOp] = set()  # the INDEXes that are read through
+        self.waits = False  # whether copies are fetched, which threads wait for
         self.guards: list[UOp] = []  # the IFs of the Guards that are open
         self.fused: set[UOp] = set()  # the products that only their sum needs
         self.running: dict[UOp, list[UOp]] = {}  # SCAN that adds floats → its accumulators
@@ -79,6 +81,9 @@ class _Writer:
             if buffer.arg not in touched:
                 self.declare(untouched(buffer, self.renderer))
         self.loaded = {node.src[0] for node in nodes if node.op is Ops.LOAD}
+        self.loaded |= {node.src[1] for node in nodes if node.op is Ops.FETCH}
+        grid = self.renderer is not None and self.renderer.target.grid
+        self.waits = grid and any(node.op is Ops.FETCH for node in nodes)
         self.fused = self.products_to_fuse(nodes)
         if any(node.op is Ops.WMMA for node in nodes):
             self.fused |= {node for node in nodes if is_of_warps(node)}
@@ -130,6 +135,11 @@ class _Writer:
     def block(self, body: Block) -> None:
         """Write the items of the kernel's body, or of a loop, and of all loops in it."""
         items, position = body.items, 0
+        ahead = [item for item in items if isinstance(item, UOp) and is_ahead(item)]
+        if ahead:
+            if self.waits:
+                self.emit(UOp(Ops.WAIT, dtypes.void, (), ahead[0].arg - 2))
+            self.emit(UOp(Ops.BARRIER, dtypes.void, (self.read(ahead[0].src[0]),)))
         checks: list[UOp] = []
         while position < len(items):
             item = items[position]
@@ -137,7 +147,7 @@ class _Writer:
             if isinstance(item, Block):
                 self.open(item)
                 self.block(item)
-            elif item.op is Ops.STORE:
+            elif item.op in (Ops.STORE, Ops.FETCH):
                 position = self.stores(items, position - 1)
             elif item.op is Ops.INDEX and item not in self.loaded:
                 continue  # written with its STORE
@@ -148,6 +158,8 @@ class _Writer:
                 self.made[item] = self.read_sum(item)
             elif item.op not in (Ops.REDUCE, Ops.SCAN) and item not in self.fused:
                 self.node(item)
+                if ahead and item is ahead[-1]:
+                    self.commit(item)
         for check in checks:
             self.report(check)
         if body.range is not None:
@@ -158,8 +170,13 @@ class _Writer:
     def node(self, node: UOp) -> None:
         read = self.read
         if node.op is Ops.STAGE:
-            memory = self.made[node] = self.declare(node.src[0])
-            if self.is_shared(node):
+            memory = self.made[node] = self.read(node.src[0])
+            if is_begun(node):
+                for _ in range(node.arg - 1):  # one is for what was fetched, and the last ones are empty
+                    self.commit(node)
+            elif self.is_shared(node) and not is_ahead(node):
+                if self.waits:
+                    self.emit(UOp(Ops.WAIT, dtypes.void, (), 0))
                 self.emit(UOp(Ops.BARRIER, dtypes.void, (memory,)))
             return
         src = tuple([read(s) for s in node.src])
@@ -168,6 +185,12 @@ class _Writer:
         made = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
         # An element of a STAGE that was stored before, or what differs in a CHECK alone, its value here.
         self.made[node] = made if made in self.visible and _is_pure(made) else self.emit(made)
+
+    def commit(self, stage: UOp) -> None:
+        """End a group of FETCHes, where threads wait for some of them only. Each COMMIT has a number."""
+        if self.waits and stage.arg > 2:
+            number = sum(step.op is Ops.COMMIT for step in self.body)
+            self.emit(UOp(Ops.COMMIT, dtypes.void, (), number))
 
     def report(self, check: UOp) -> None:
         """Where a CHECK fails in any lane, store a bad index, and that there is one.
@@ -278,7 +301,7 @@ class _Writer:
         below = [level for level in late if level is not self.late[level][-1]]
         if below:
             self.end_blocks(below)
-        if any(map(self.is_shared, block.items)):
+        if any(self.is_shared(item) and not is_ahead(item) for item in block.items):
             self.emit(UOp(Ops.BARRIER, dtypes.void, (self.made[block.range],)))  # type: ignore[index]
         self.emit(UOp(Ops.ENDRANGE, dtypes.void, (self.made[block.range],)))  # type: ignore[index]
         for level in late:
@@ -412,7 +435,8 @@ class _Writer:
         for item in items[position:end]:
             access, value, *rest = item.src  # type: ignore[union-attr]
             place = self.place(access, valid)
-            made.append(UOp(Ops.STORE, dtypes.void, (place, self.read(value), *map(self.read, rest))))
+            src = (place, self.read(value), *map(self.read, rest))
+            made.append(UOp(item.op, dtypes.void, src, item.arg if item.op is Ops.FETCH else None))  # type: ignore[union-attr]
         opened = None
         if valid is not None and not (self.guards and self.guards[-1].src[0] is self.read(valid)):
             opened = UOp(Ops.IF, dtypes.void, (self.read(valid),))
@@ -438,18 +462,22 @@ class _Writer:
 
 def _without_repeated_barriers(body: list[UOp]) -> list[UOp]:
     """The list without BARRIERs that another follows before anything shared is read, or a loop turns in which
-    that happens.
+    that happens; nor the WAITs before them.
     """
     meeting = _loops_that_meet(body)
     kept: list[UOp] = []
     follows = False
     branches = 0
+    dropped = False  # the BARRIER that was met last
     for node in reversed(body):
         branches += (node.op is Ops.ENDIF) - (node.op is Ops.IF)
         if node.op is Ops.BARRIER:
-            if follows:
+            dropped = follows
+            if dropped:
                 continue
             follows = branches == 0
+        elif node.op is Ops.WAIT and dropped:
+            continue
         elif _reads_local(node) or node in meeting or (node.op is Ops.ENDRANGE and node.src[0] in meeting):
             follows = False
         kept.append(node)
@@ -488,7 +516,7 @@ def _is_pure(node: UOp) -> bool:
 
 
 def _is_store(item: UOp | Block) -> bool:
-    return isinstance(item, UOp) and item.op is Ops.STORE
+    return isinstance(item, UOp) and item.op in (Ops.STORE, Ops.FETCH)
 
 
 def _condition(store: Any) -> UOp | None:

@@ -210,7 +210,7 @@ class _Expander:
                 made for store, inner in self.filling(node, place) for made in self.stores(store, inner)
             ]
             loops = [r for r in closed_ranges(node) if r.arg.kind not in IN_REGISTERS]
-            self.apart.append(UOp(Ops.STAGE, node.dtype, (node.src[0], *stores, *loops)))
+            self.apart.append(UOp(Ops.STAGE, node.dtype, (node.src[0], *stores, *loops), node.arg))
             return self.apart[-1]
         src = [self.value(node, place, s) for s in node.src]
         if node.op is Ops.WHERE and (src[0] is TRUE or src[0] is FALSE):

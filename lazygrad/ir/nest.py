@@ -63,8 +63,8 @@ def closed_ranges(node: UOp) -> tuple[UOp, ...]:
 
 
 def stage_stores(stage: UOp) -> tuple[UOp, ...]:
-    """The STOREs that fill the memory of a STAGE."""
-    return tuple([source for source in stage.src if source.op is Ops.STORE])
+    """The STOREs and FETCHes that fill the memory of a STAGE."""
+    return tuple([source for source in stage.src if source.op in (Ops.STORE, Ops.FETCH)])
 
 
 def scan_ranges(scan: UOp) -> tuple[UOp, ...]:

@@ -69,6 +69,9 @@ class Ops(enum.IntEnum):
     ENDIF = 42
     BARRIER = 43
     BREAK = 96
+    FETCH = 100
+    COMMIT = 101
+    WAIT = 102
     INDEX = 44
     STORE = 45
     LOAD = 46
@@ -392,6 +395,7 @@ OPS: dict[Ops, OpInfo] = {
     **dict.fromkeys((Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT, Ops.WMMA), _DATA),
     **dict.fromkeys((Ops.SINK, Ops.NOOP, Ops.DEVICE, Ops.UNIQUE, Ops.KERNEL, Ops.STORE), _STRUCTURE),
     **dict.fromkeys((Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF, Ops.BARRIER, Ops.BREAK), _STRUCTURE),
+    **dict.fromkeys((Ops.FETCH, Ops.COMMIT, Ops.WAIT), _STRUCTURE),
 }
 
 
@@ -410,6 +414,9 @@ ANY_ORDER = "any order"
 #: of a warp hold, packed in words: what the TensorCore in its arg does. In a linear program it is a step that
 #: adds to all sums of a thread.
 LANEWISE = ELEMENTWISE | {Ops.PACK, Ops.DOT, Ops.WMMA}
+#: FETCH(to, from) copies as many neighbours as its arg says between two INDEXes; zeros, where `from` is not
+#: valid. It is done when its thread has come to a WAIT: WAIT n waits for all but the last n of the groups
+#: that end with a COMMIT, WAIT 0 for everything.
 #: The sums of a thread that a WMMA adds to.
 WARP_SUMS = 4
 #: Arithmetic whose result depends only on values, not on dtypes alone: all but the casts, and CHECK, which

@@ -15,6 +15,7 @@ from ..ir.args import AxisType
 from ..ir.ops import Ops
 from ..ir.uop import UOp, toposort
 from ..target import Target
+from .fetches import without_fetches
 
 __all__ = ["CONVERTED", "Estimates", "ProgramSpec", "Renderer", "function_name", "parameters"]
 
@@ -30,12 +31,14 @@ class Renderer:
     """Text for one language and one Target.
 
     suffix    what distinguishes its files and cache entries, such as "c"
+    fetches   whether it can say FETCH, COMMIT and WAIT; elsewhere what is fetched is loaded and stored
     plain     the Target of which nothing more is known, for who names none
     """
 
     suffix = ""
     #: A line before a text that asks the compiler to optimize it: what a user wrote is as it was written.
     unoptimized = ""
+    fetches = False
     plain: Callable[[], Target]
 
     def __init__(self, target: Target | None = None) -> None:
@@ -47,11 +50,12 @@ class Renderer:
 
     def render(self, name: str | Sequence[UOp], uops: Sequence[UOp] | None = None) -> str:
         """The source of a kernel: `render(name, uops)`, or `render(uops)` for one named `example`."""
-        if isinstance(name, str):
-            if uops is None:
-                raise TypeError("render takes a name and a list of UOps, or only the list")
-            return self._render(name, uops)
-        return self._render("example", name)
+        if isinstance(name, str) and uops is None:
+            raise TypeError("render takes a name and a list of UOps, or only the list")
+        called, steps = (name, uops or ()) if isinstance(name, str) else ("example", name)
+        if not self.fetches and any(u.op is Ops.FETCH for u in steps):
+            steps = without_fetches(steps)
+        return self._render(called, steps)
 
     def _render(self, name: str, uops: Sequence[UOp]) -> str:
         raise NotImplementedError(f"{type(self).__name__} does not render yet")
@@ -141,6 +145,8 @@ class ProgramSpec:
             if u.op in (Ops.LOAD, Ops.STORE):
                 touched = outs if u.op is Ops.STORE else ins
                 touched.update(b.arg for b in toposort((u.src[0].src[0],)) if b.op is Ops.DEFINE_GLOBAL)
+            elif u.op is Ops.FETCH:
+                ins.add(u.src[1].src[0].arg)
             elif u.op is Ops.SPECIAL:
                 launched = True
                 kind, axis = re.fullmatch(r"([gl])idx(\d+)", u.arg[0]).groups()  # type: ignore[union-attr]

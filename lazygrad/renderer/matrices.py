@@ -9,11 +9,13 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtype import DTYPES_BY_NAME, DType, truncation
+from ..dtype import DTYPES_BY_NAME, DType, dtypes, truncation
 from ..ir.ops import from_bits
 from ..target import TensorCore
 
 WARP = 32
+#: The last bits of a float32 that tensor cores do not read: tf32.
+_UNREAD = 13
 
 
 def products_of_warps(stopped: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
@@ -68,6 +70,8 @@ def _product(threads: Sequence[Any]) -> list[list[Any]]:
 @functools.cache
 def _unpacked(word: int, element: DType) -> list[Any]:
     bits = 8 * element.itemsize
+    if element is dtypes.float32:
+        word &= ~((1 << _UNREAD) - 1)
     return [from_bits(word >> bits * n & (1 << bits) - 1, element) for n in range(32 // bits)]
 
 

@@ -180,6 +180,30 @@ def _store_lanes(data: Any, start: int, values: Any, mask: Any, refuse: Any, enc
             data[i] = encode(value) if encode is not None else value
 
 
+def _fetch(
+    fetches: Any, memory: Any, start: int, data: Any, begin: int, count: int, valid: bool, outside: Any,
+    decode: Any = None,
+) -> None:  # fmt: skip
+    """A copy is on the way: nobody finds anything where it goes until `_wait`."""
+    refuse_to, refuse_from = outside
+    if not 0 <= start <= len(memory) - count:
+        refuse_to(start)
+    if valid and not 0 <= begin <= len(data) - count:
+        refuse_from(begin)
+    memory[start : start + count] = [None] * count
+    fetches[-1].append((memory, start, data, begin, count, valid, decode))
+
+
+def _wait(fetches: Any, groups: int) -> None:
+    """All groups of copies but so many of the last are done, as late as they may be."""
+    if groups == 0:
+        fetches.append([])
+    while len(fetches) > groups + 1:
+        for memory, start, data, begin, count, valid, decode in fetches.pop(0):
+            found = data[begin : begin + count] if valid else [0] * count
+            memory[start : start + count] = map(decode, found) if decode and valid else found
+
+
 def _outside(kernel: str, argument: str, size: int) -> Callable[[int], Any]:
     def refuse(index: int) -> Any:
         raise IndexError(f"kernel {kernel} accesses {argument}[{index}], and {argument} has {size} elements")
@@ -218,6 +242,9 @@ _HELPERS: dict[str, Callable[..., Any]] = {
     "load_masked": _load_masked,
     "store_lanes": _store_lanes,
     "outside": _outside,
+    "fetch": _fetch,
+    "commit": lambda fetches: fetches.append([]),
+    "wait": _wait,
 }
 
 # *** the renderer
@@ -247,6 +274,7 @@ class PythonRenderer(Renderer):
     """Linear program → Python source; every op and every dtype is native."""
 
     suffix = "py"
+    fetches = True
     plain = staticmethod(target)
 
     def supports(self, op: Ops, dtype: DType) -> bool:
@@ -256,7 +284,7 @@ class PythonRenderer(Renderer):
         return Function(name, uops).text()
 
 
-_RESERVED = frozenset((*keyword.kwlist, *dir(builtins), *_HELPERS, "inf", "nan"))
+_RESERVED = frozenset((*keyword.kwlist, *dir(builtins), *_HELPERS, "fetches", "inf", "nan"))
 _PREFIX = {Ops.LOAD: "val", Ops.CAST: "cast", Ops.BITCAST: "cast", Ops.VECTORIZE: "vec", Ops.GEP: "gep"}
 
 
@@ -328,6 +356,8 @@ class Function(Writer):
             self.names[u] = self.fresh(u.arg[0], numbered=False)
         thread = self.fresh("thread", numbered=False)
         self.open(f"def {thread}({', '.join(self.names[u] for u in threads)}):")
+        if any(u.op in (Ops.FETCH, Ops.WAIT) for u in self.uops):
+            self.line("fetches = [[]]")
         self._write([u for u in self.uops if u not in first and u not in threads])
         self.close()
         sizes = "".join(f", {u.arg[1]}" for u in threads)
@@ -455,6 +485,8 @@ def _access(ctx: Function, index: UOp) -> tuple[str, str, UOp | None, DType, boo
 def load(ctx: Function, node: UOp) -> str:
     data, i, valid, dtype, as_bits = _access(ctx, node.src[0])
     count = node.dtype.count
+    if node.dtype.scalar_type.itemsize > dtype.itemsize:
+        return load_word(ctx, node)
     other = ctx.lanes(node.src[1], count) if len(node.src) > 1 else _zero(dtype, count)
     if valid is not None and valid.dtype.count > 1:
         decode = f", decode_{dtype.name}" if as_bits else ""
@@ -469,6 +501,14 @@ def load(ctx: Function, node: UOp) -> str:
         text = f"tuple({text})"
     text = f"{text} if {inside} else outside_{data}({i})"
     return text if valid is None else f"({text}) if {ctx.of(valid)} else {other}"
+
+
+def load_word(ctx: Function, node: UOp) -> str:
+    """The bits of neighbours in a workgroup's memory, the first lowest."""
+    data, i, _, dtype, _ = _access(ctx, node.src[0])
+    count = node.dtype.itemsize // dtype.itemsize
+    bits = [f"encode_{dtype.name}({data}[{i} + {n}]) << {8 * dtype.itemsize * n}" for n in range(count)]
+    return f"{' | '.join(bits)} if 0 <= {i} <= size_{data} - {count} else outside_{data}({i})"
 
 
 def store(ctx: Function, node: UOp) -> str:
@@ -489,6 +529,15 @@ def store(ctx: Function, node: UOp) -> str:
     if valid is not None and not masked:
         ctx.close()
     return ""
+
+
+def fetch(ctx: Function, node: UOp) -> str:
+    memory, start, *_ = _access(ctx, node.src[0])
+    data, begin, valid, dtype, as_bits = _access(ctx, node.src[1])
+    decode = f", decode_{dtype.name}" if as_bits else ""
+    known = "True" if valid is None else ctx.of(valid)
+    outside = f"(outside_{memory}, outside_{data})"
+    return f"fetch(fetches, {memory}, {start}, {data}, {begin}, {node.arg}, {known}, {outside}{decode})"
 
 
 def _zero(dtype: DType, count: int = 1) -> str:
@@ -534,6 +583,9 @@ ROWS = (
             (UPat(Ops.ASSIGN), assign),
             (UPat(Ops.DEFINE_LOCAL), define_local),
             (UPat(Ops.BARRIER), barrier),
+            (UPat(Ops.FETCH), fetch),
+            (UPat(Ops.COMMIT), "commit(fetches)"),
+            (UPat(Ops.WAIT), lambda ctx, node: f"wait(fetches, {node.arg})"),
             (UPat(Ops.WMMA), matrices),
             # what these say stands where they are used
             (UPat((Ops.CONST, Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR, Ops.INDEX, Ops.SINK, Ops.NOOP)), ""),

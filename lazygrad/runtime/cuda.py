@@ -35,6 +35,8 @@ _BYTES = {
     "unsigned short": 2, "int": 4, "unsigned int": 4, "float": 4, "long long": 8, "unsigned long long": 8,
     "double": 8,
 }  # fmt: skip
+#: A function that copies neighbours, and its bytes.
+_FETCH = re.compile(r"(void (?:fetch|copy)_(\d+)(_where)?\([^)]*\)) \{ .* \}\n")
 #: Vectors whose lanes are read and written one by one.
 _UNALIGNED = """\
 template <class V> struct Unaligned {
@@ -56,7 +58,16 @@ def unaligned(text: str) -> str:
     """The kernel for buffers that begin at any element: vectors in memory have no alignment."""
     includes = re.findall(r"^#.*\n", text, re.MULTILINE)
     rest = re.sub(r"^#.*\n", "", text, flags=re.MULTILINE)
+    rest = re.sub(r"\bfetch_(\d)", r"copy_\1", _FETCH.sub(_byte_by_byte, rest))  # none is on the way any more
     return "".join(includes) + _UNALIGNED + _VECTOR.sub(r"*((Unaligned<\1>*)(", rest)
+
+
+def _byte_by_byte(found: re.Match[str]) -> str:
+    """A function that copies neighbours which begin anywhere."""
+    head, size, where = found.groups()
+    byte = "((const char*)from)[n]"
+    value = f"valid?{byte}:0" if where else byte
+    return f"{head} {{ for (int n = 0; n < {size}; n++) ((char*)to)[n] = {value}; }}\n"
 
 
 def parameter_bytes(text: str) -> list[int]:
@@ -101,7 +112,8 @@ class CUDAProgram:
         self.local = tuple(spec.local_size or (1, 1, 1))
         self._check_size()
         self.sizes = parameter_bytes(spec.src)
-        widest = max((int(t[-1]) * _lane_bytes(t[:-1]) for t in _VECTOR.findall(spec.src)), default=1)
+        vectors = [int(t[-1]) * _lane_bytes(t[:-1]) for t in _VECTOR.findall(spec.src)]
+        widest = max([1, *vectors, *(int(size) for _, size, _ in _FETCH.findall(spec.src))])
         #: an address with one of these bits does not begin where the kernel's vectors and elements may
         self.mask = max([widest, *self.sizes]) - 1
         self._unaligned: Loaded | None = None

@@ -4,7 +4,7 @@ No device is opened here, and no driver asked: this stands below both.
 """
 
 from .facts import Core, Dot, Launch, Memory, Multiprocessor, Target, TensorCore
-from .gpus import GPUS, launch_of, tensor_cores_of
+from .gpus import GPUS, has_async_copies, launch_of, tensor_cores_of
 from .processors import PROCESSORS, Processor, refined
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Processor",
     "Target",
     "TensorCore",
+    "has_async_copies",
     "launch_of",
     "refined",
     "tensor_cores_of",

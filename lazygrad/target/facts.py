@@ -31,7 +31,8 @@ class TensorCore:
     """An instruction of a warp, 32 threads, that adds a product of matrices, 16 x `steps` times `steps` x 8,
     to a third one. Each thread holds a part of each ("Matrix Fragments for mma", PTX ISA).
 
-    element, steps   the type of the factors, and how many products each sum gets
+    element, steps   the type of the factors, and how many products each sum gets; float32 is tf32: the last
+                     13 bits of a factor are not read
     total            the type of the sums
     """
 
@@ -194,6 +195,8 @@ class Target:
     grid              whether a launch runs a grid of threads (GLOBAL and LOCAL axes are not loops)
     has_local         whether threads of a workgroup share memory
     local_bytes       how much of it
+    copy_bytes        the most that one step copies from memory into that of a workgroup; 0 = there is none
+    async_copies      whether threads go on while such a copy is on the way
     group_threads     the most threads of a workgroup, and along x, y and z: group_sizes
     grid_sizes        the most workgroups along x, y and z
     past_caches       bytes that one store writes past the caches, a whole line; 0 = there is no such store
@@ -221,6 +224,8 @@ class Target:
     grid: bool = False
     has_local: bool = False
     local_bytes: int = 0
+    copy_bytes: int = 0
+    async_copies: bool = False
     group_threads: int = 1024
     group_sizes: tuple[int, ...] = (1024, 1024, 64)
     grid_sizes: tuple[int, ...] = (2**31 - 1, 65535, 65535)

@@ -60,13 +60,28 @@ _TENSOR_CORES = {
         TensorCore(dtypes.bfloat16, 16, dtypes.float32),
         TensorCore(dtypes.int8, 32, dtypes.int32),
         TensorCore(dtypes.uint8, 32, dtypes.int32),
+        TensorCore(dtypes.float32, 8, dtypes.float32),  # tf32, on request
+    ),
+    89: (
+        TensorCore(dtypes.fp8e4m3, 32, dtypes.float32),
+        TensorCore(dtypes.fp8e5m2, 32, dtypes.float32),
     ),
 }
 
 
 def tensor_cores_of(arch: str) -> tuple[TensorCore, ...]:
     """What the tensor cores of an architecture do, the most steps first; () before sm_75."""
-    digits = arch.removeprefix("sm_").rstrip("af")
-    number = int(digits) if digits.isdigit() else 0
+    number = _number(arch)
     found = [core for first, cores in _TENSOR_CORES.items() if first <= number for core in cores]
     return tuple(sorted(found, key=lambda core: -core.steps))
+
+
+def has_async_copies(arch: str) -> bool:
+    """Whether threads go on while copies into shared memory are on the way ("cp.async", PTX ISA)."""
+    return _number(arch) >= 80
+
+
+def _number(arch: str) -> int:
+    """80 of `sm_80`; 0 of what is no architecture."""
+    digits = arch.removeprefix("sm_").rstrip("af")
+    return int(digits) if digits.isdigit() else 0

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from lazygrad import Context
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.evaluate import evaluate
 from lazygrad.codegen.lower import lower
@@ -43,6 +44,9 @@ TILED = [
 ]
 
 
+COPIES = [Opt(STAGE, 2, data) for data in (1, 2)]
+
+
 def same(ast, opts, target=WARPS, low=-8, high=8):
     contents = random_contents(ast, 3, low, high)
     found, expected = run(ast, target, contents, opts=opts), evaluate(ast, contents)
@@ -74,6 +78,50 @@ def test_results_are_those_of_the_plain_loops(ast, opts):
     assert same(ast, opts)
 
 
+@pytest.mark.parametrize("dtype", [dtypes.fp8e4m3, dtypes.fp8e5m2], ids=["e4m3", "e5m2"])
+@pytest.mark.parametrize("opts", [[], COPIES], ids=["from memory", "from copies"])
+def test_eight_bits_of_a_float(dtype, opts):
+    assert same(product(16, 96, 8, dtype=dtype), [Opt(TC, 0, 32), *opts])
+
+
+def test_eight_bits_of_a_float_are_there_from_ada_on():
+    cores = {arch: [core.element for core in tensor_cores_of(arch)] for arch in ("sm_86", "sm_89", "sm_90a")}
+    assert [dtypes.fp8e4m3 in found for found in cores.values()] == [False, True, True]
+
+
+# *** tf32
+
+
+@pytest.mark.parametrize("opts", [[], COPIES], ids=["from memory", "from copies"])
+def test_float32_on_request(opts):
+    with Context(TF32=1):
+        assert same(matmul(16, 24, 8), [Opt(TC, 0, 8), *opts])
+
+
+def test_the_last_13_bits_of_a_factor_are_not_read():
+    """1 + 2**-10 + 2**-11 counts as 1 + 2**-10; sums are in float32."""
+    ast = matmul(16, 16, 8)
+    contents = [[0.0] * 128, [1 + 2.0**-10 + 2.0**-11] * 256, [1.0] * 128]
+    with Context(TF32=1):
+        (found, *_) = run(ast, WARPS, contents, opts=[Opt(TC, 0, 8)])
+    assert found == [16 * (1 + 2.0**-10)] * 128
+    assert evaluate(ast, contents)[0] == [16 * (1 + 2.0**-10 + 2.0**-11)] * 128
+
+
+def test_without_the_request_float32_is_refused():
+    with pytest.raises(KernelOptError, match="no product of matrices"):
+        apply_opts(lower(matmul(16, 16, 8)), [Opt(TC, 0, 8)], WARPS)
+
+
+def test_large_products_take_it_where_it_is_asked_for():
+    ast = matmul(64, 64, 64)
+    with Context(TF32=1):
+        assert [opt.op for opt in choose(lower(ast), SMALL)].count(TC) == 1
+
+
+# *** others
+
+
 def test_turing_takes_8_steps():
     assert same(
         matmul(16, 16, 8, half), [Opt(TC, 0, 8)], replace(GRID, tensor_cores=tensor_cores_of("sm_75"))
@@ -89,12 +137,13 @@ def test_each_instruction_stands_once_for_four_sums():
 
 
 @needs("nvrtc")
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_100"])
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_89", "sm_90", "sm_100"])
 def test_nvidias_compiler_takes_each_instruction(arch):
     compiler = CUDACompiler(arch)
     for core in tensor_cores_of(arch):
         ast = product(16, 2 * core.steps, 8, dtype=core.element, summed=core.total)
-        spec = compile_kernel(ast, CUDARenderer(arch), [Opt(TC, 0, core.steps)])
+        with Context(TF32=1):
+            spec = compile_kernel(ast, CUDARenderer(arch), [Opt(TC, 0, core.steps)])
         assert "mma.sync" in spec.src
         assert compiler.compile(spec.src)
 
@@ -102,7 +151,11 @@ def test_nvidias_compiler_takes_each_instruction(arch):
 @pytest.mark.parametrize(
     ("ast", "opts", "message"),
     [
-        (matmul(16, 32, 8), TILED[:1], "no product of matrices of bfloat16 by 16, char by 32, half by 16"),
+        (
+            matmul(16, 32, 8),
+            TILED[:1],
+            "matrices of bfloat16 by 16, char by 32, fp8e4m3 by 32, fp8e5m2 by 32, half",
+        ),
         (matmul(16, 32, 8, half), [Opt(TC, 0, 4)], "no product of matrices"),
         (matmul(16, 32, 12, half), TILED[:1], "no product of matrices"),
         (matmul(16, 16, 8, half), TILED[:1], "no loop would be left along the axis"),

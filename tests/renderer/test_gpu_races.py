@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lazygrad import Context
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import KernelOptError, Opt, OptOps
-from lazygrad.dtype import dtypes
+from lazygrad.dtype import DType, dtypes
 from lazygrad.ir import Ops, UOp
 from lazygrad.renderer import ProgramSpec
 from lazygrad.renderer.cstyle import CUDARenderer
@@ -130,13 +131,53 @@ def test_no_thread_disturbs_another(name: str) -> None:
     ],
     ids=["product", "convolution", "halves", "bytes"],
 )
-def test_threads_that_fill_copies_disturb_none(ast: UOp) -> None:
-    """As an H100 would run it, if it had four multiprocessors: both copies, vectors, and a border."""
-    target = cuda_target("sm_90")
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
+def test_threads_that_fill_copies_disturb_none(ast: UOp, arch: str) -> None:
+    """As such a GPU would run it, if it had four multiprocessors: both copies, vectors, and a border."""
+    target = cuda_target(arch)
     small = replace(target, launch=replace(target.launch, multiprocessors=4))
     spec = compile_kernel(ast, CUDARenderer(small))
     ops = [opt.op for opt in spec.applied_opts]
     assert ops.count(OptOps.STAGE) == 2
+    assert problem_of(spec) == ""
+
+
+#: What is taken out of a kernel that fetches ahead, and what is reported.
+AHEAD_PLANTED = {
+    "no-wait": (r"fetch_wait_\d\(\);\n", "to which a copy is on the way"),
+    "no-barrier": (r"__syncthreads\(\);\n", "race|to which a copy is on the way"),
+    "too-late": (r"(fetch_wait_\d)\(\);\n(\s*__sync)", "to which a copy is on the way"),
+}
+
+
+@pytest.mark.parametrize("copies", [2, 3])
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.float], ids=["halves", "floats"])
+def test_copies_that_are_fetched_ahead_disturb_none(dtype: DType, copies: int) -> None:
+    """Nor is a wait or a barrier there that could be left out."""
+    locals_ = [Opt(LOCAL, axis, 2) for axis in (0, 1)]
+    tiles = (
+        [Opt(OptOps.TC, 0, 16), *locals_] if dtype is dtypes.float16 else [*locals_, Opt(OptOps.UNROLL, 0, 8)]
+    )
+    stages = [Opt(OptOps.STAGE, 2, data) for data in (1, 2)]
+    opts = [*tiles, *stages, Opt(OptOps.AHEAD, 2, copies)]
+    spec = compile_kernel(matmul(32, 96, 16, dtype), CUDARenderer("sm_90"), opts)
+    assert problem_of(spec) == ""
+    for old, report in AHEAD_PLANTED.values():
+        wrong, changes = re.subn(old, r"\2" if "(" in old.replace(r"\(", "") else "", spec.src)
+        assert changes == 1
+        assert re.search(report, problem_of(replace(spec, src=wrong)))
+
+
+@pytest.mark.parametrize(
+    "dtype", [dtypes.fp8e4m3, dtypes.fp8e5m2, dtypes.float], ids=["e4m3", "e5m2", "tf32"]
+)
+def test_what_tensor_cores_of_ada_multiply(dtype: DType) -> None:
+    """The header and the interpreter agree on what their bits mean."""
+    stages = [Opt(OptOps.STAGE, 2, data) for data in (1, 2)]
+    with Context(TF32=1):
+        opts = [Opt(OptOps.TC, 0, 8 if dtype is dtypes.float else 32), *stages]
+        spec = compile_kernel(product(32, 96, 16, dtype=dtype), CUDARenderer("sm_89"), opts)
+    assert "mma.sync" in spec.src
     assert problem_of(spec) == ""
 
 
@@ -191,6 +232,42 @@ def test_a_planted_fault_is_found(name: str) -> None:
     old, new, error, report = PLANTED[name]
     assert old in SUM
     outcome = fault(SUM.replace(old, new))
+    assert outcome.fault == (error and f"CUDA_ERROR_{error}")
+    assert re.search(report, outcome.report), outcome
+
+
+FETCHED = """\
+  __shared__ __align__(16) float temp0[8];
+  fetch_4(temp0+threadIdx.x,data1+threadIdx.x);
+  fetch_wait_0();
+  __syncthreads();
+  if (threadIdx.x == 0) { float sum = 0; for (int n = 0; n < 8; n++) sum = sum+*(temp0+n); *data0 = sum; }
+}"""
+#: What is changed in FETCHED, the driver's error, and what is reported.
+PLANTED_IN_COPIES = {
+    "no-wait": ("  fetch_wait_0();\n", "", "", "reads byte 0 .* to which a copy is on the way"),
+    "wait-for-others": ("wait_0", "wait_1", "", "to which a copy is on the way"),
+    "no-barrier": ("  __syncthreads();\n", "", "", "race in k: thread . .* of shared array 0"),
+    "wait-after": (
+        "  fetch_wait_0();\n  __syncthreads();\n", "  __syncthreads();\n  fetch_wait_0();\n", "",
+        "to which a copy is on the way",
+    ),
+    "at-the-end": ("sum; }\n", "sum; }\n  fetch_4(temp0+threadIdx.x,data1);\n", "", "has not waited for its"),
+    "end": ("data1+threadIdx.x", "data1+threadIdx.x+1", "ILLEGAL_ADDRESS", "thread 7 .* outside of all"),
+    "shared-end": ("temp0+threadIdx.x", "temp0+threadIdx.x+1", "ILLEGAL_ADDRESS", "thread 7 .* outside"),
+    "alignment": ("fetch_4(temp0", "fetch_8(temp0", "MISALIGNED_ADDRESS", "thread 1 .* 8 bytes"),
+}  # fmt: skip
+
+
+def test_copies_that_are_waited_for_are_not_reported() -> None:
+    assert fault(FETCHED) == ("", "")
+
+
+@pytest.mark.parametrize("name", PLANTED_IN_COPIES)
+def test_a_planted_fault_in_copies_is_found(name: str) -> None:
+    old, new, error, report = PLANTED_IN_COPIES[name]
+    assert old in FETCHED
+    outcome = fault(FETCHED.replace(old, new))
     assert outcome.fault == (error and f"CUDA_ERROR_{error}")
     assert re.search(report, outcome.report), outcome
 

@@ -21,7 +21,7 @@ from lazygrad.ir import Ops
 from lazygrad.renderer import ProgramSpec, parameters
 from lazygrad.renderer.cstyle import FLAGS, CStyleRenderer
 from tests.helpers import require
-from tests.runtime.emulated_cuda.machine import without_matrices
+from tests.runtime.emulated_cuda.machine import without_ptx
 
 from .support import GPU_RENDERERS, GPU_WORDS, numpy_dtype
 from .test_kernels import KERNELS, MISSING, ast_of
@@ -75,7 +75,7 @@ def library(language: str, folder: Path) -> ctypes.CDLL:
             places = "blockIdx = {(int)g.x, (int)g.y, (int)g.z}; threadIdx = {(int)l.x, (int)l.y, (int)l.z}; "
         else:
             arguments += ["uint3{g.x, g.y, g.z}", "uint3{l.x, l.y, l.z}"]
-        body = without_matrices(spec.src).replace('extern "C" ', "").splitlines()
+        body = without_ptx(spec.src).replace('extern "C" ', "").splitlines()
         lines.update((line, None) for line in body if line.startswith("#"))
         text = "\n".join(line for line in body if not line.startswith("#"))
         sizes = [", ".join(map(str, size or (1, 1, 1))) for size in (spec.global_size, spec.local_size)]

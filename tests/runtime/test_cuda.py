@@ -17,6 +17,8 @@ import pytest
 
 import lazygrad.nn as nn
 from lazygrad import Context, Tensor, TinyJit, Variable, dtypes
+from lazygrad.codegen.compile import compile_kernel
+from lazygrad.codegen.opt import Opt, OptOps
 from lazygrad.device import (
     Buffer,
     CompileError,
@@ -27,9 +29,11 @@ from lazygrad.device import (
     registry,
 )
 from lazygrad.renderer import ProgramSpec
+from lazygrad.renderer.cstyle import CUDARenderer
 from lazygrad.runtime import _cuda_compiler, _cuda_driver, _cuda_memory
 from lazygrad.runtime import cuda as runtime
 from lazygrad.runtime._cuda_compiler import CUDACompiler
+from tests.codegen.test_opt import matmul
 from tests.helpers import needs
 from tests.runtime.emulated_cuda.driver import EmulatedDriver
 from tests.runtime.emulated_cuda.fixture import close, emulated
@@ -229,6 +233,28 @@ def test_vectors_at_any_element(gpu: EmulatedDriver, start: int) -> None:
     expected = np.where(np.arange(16) < 8, np.arange(16) + start, 0) + (np.arange(16) % 4 == 3)
     assert np.array_equal(target.numpy()[start : start + 16], expected)
     assert gpu.calls["cuModuleLoadData"] == (1 if start in (0, 4) else 2)
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_copies_into_shared_memory_from_any_element(gpu: EmulatedDriver, start: int) -> None:
+    """16 bytes at once, or where memory begins between them, byte by byte."""
+    device = Device["CUDA"]
+    opts = [Opt(OptOps.TC, 0, 16), Opt(OptOps.LOCAL, 1, 2), *(Opt(OptOps.STAGE, 2, n) for n in (1, 2))]
+    opts.append(Opt(OptOps.AHEAD, 2, 2))
+    spec = compile_kernel(matmul(16, 64, 16, dtypes.float16), CUDARenderer("sm_90"), opts)
+    assert "cp.async.cg" in spec.src
+    program = device.load(spec, device.compile(spec))
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((16, 64), (64, 16)))
+    views = []
+    for array in (a, b):
+        memory = Buffer("CUDA", 1032, dtypes.float16).allocate()
+        memory.copyin(np.pad(array.ravel(), (start, 8 - start)))
+        views.append(memory.view(1024, dtypes.float16, 2 * start).ensure_allocated()._buf)
+    target = Buffer("CUDA", 256, dtypes.float32).allocate()
+    program((target._buf, *views))
+    assert np.array_equal(target.numpy().reshape(16, 16), a.astype(np.float32) @ b.astype(np.float32))
+    assert gpu.calls["cuModuleLoadData"] == 1 + (start > 0)
 
 
 def test_half_an_element_is_refused(gpu: EmulatedDriver) -> None:

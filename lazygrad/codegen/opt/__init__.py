@@ -4,6 +4,7 @@
 """
 
 from .actions import ACTIONS, KernelOptError, Opt, OptOps, apply_opt, apply_opts
+from .ahead import Ahead
 from .groups import Group, GroupTop
 from .inline import Inline
 from .loops import Axis, Loops
@@ -14,6 +15,7 @@ from .tile import Tile
 
 __all__ = [
     "ACTIONS",
+    "Ahead",
     "Axis",
     "Group",
     "GroupTop",

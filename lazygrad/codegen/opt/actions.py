@@ -45,6 +45,7 @@ class OptOps(enum.Enum):
     THREAD = "thread"
     TILE = "tile"
     STAGE = "stage"
+    AHEAD = "ahead"
     INLINE = "inline"
     PADTO = "pad"
     SWAP = "swap"

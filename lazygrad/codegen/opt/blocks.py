@@ -27,6 +27,7 @@ from .occupancy import (
     Multiples,
     blocks_of,
     copied,
+    copies_of,
     cycles_of,
     is_padded_little,
     padded,
@@ -90,8 +91,8 @@ def _candidates(facts: Facts, target: Target) -> Iterator[Found]:
     if machine is None or not target.has_local or not is_contraction(facts):
         return
     loads = [access for access in facts.accesses if access.reduced]
-    if len(loads) != 2 or len({number_of(access) for access in loads}) != 2:
-        return  # each is copied from an input of its own
+    if len(loads) != 2:
+        return  # each is copied
     inner = [axis for axis in facts.loops.axes if not axis.output]
     along = [axis for axis in inner if all(access.step(axis) for access in loads)]
     if not along or any(number_of(access) < 0 for access in loads):
@@ -104,9 +105,10 @@ def _candidates(facts: Facts, target: Target) -> Iterator[Found]:
         if len(inner) == 1:
             yield from (Found(*each) for each in warp_blocks(facts, roles, summed, target, machine))
         for block in _blocks(roles, summed):
-            time = work.cycles(block, roles)
-            if time is not None:
-                yield Found(time, _opts(block, roles, summed))
+            for copies in copies_of(-(-(size_of(summed) or 1) // block.steps), target):
+                time = work.cycles(block, roles, copies)
+                if time is not None:
+                    yield Found(time, _opts(block, roles, summed, copies))
 
 
 def _blocks(roles: Roles, summed: Axis) -> Iterator[Block]:
@@ -148,8 +150,8 @@ class _Work:
             for load in self.loads
         )
 
-    def cycles(self, block: Block, roles: Roles) -> float | None:
-        """How long the device takes for all blocks; None where a multiprocessor does not hold one."""
+    def cycles(self, block: Block, roles: Roles, number: int) -> float | None:
+        """How long the device takes for all blocks, with a number of copies; None where none is held."""
         machine, warp, itemsize = self.machine, self.target.launch.warp, self.facts.element_bytes
         turns = -(-(size_of(self.summed) or 1) // block.steps)
         repeats = math.prod(size_of(axis) or 1 for axis in self.inside)
@@ -157,7 +159,7 @@ class _Work:
         sums = products * _levels(turns * repeats)
         registers = rounded_up(sums + block.rows + block.lanes + OTHERS, 8)
         elements = self.copied(block, roles)
-        copies = int(elements * itemsize * WITH_GAPS)
+        copies = int(number * elements * itemsize * WITH_GAPS)
         if registers > machine.thread_registers or copies > self.target.local_bytes:
             return None
         steps = block.steps * repeats  # of a sum, between two copies
@@ -177,7 +179,7 @@ class _Work:
         )
         resident = resident_groups(machine, block.threads, registers, copies)
         blocks = blocks_of(self.facts, roles, block.height, block.width)
-        return cycles_of(blocks, resident, turns, busy, self.target.launch)
+        return cycles_of(blocks, resident, turns, busy, self.target.launch, number)
 
 
 def _levels(turns: int) -> int:
@@ -188,7 +190,7 @@ def _levels(turns: int) -> int:
     return levels
 
 
-def _opts(block: Block, roles: Roles, summed: Axis) -> list[Opt]:
+def _opts(block: Block, roles: Roles, summed: Axis, copies: int) -> list[Opt]:
     rows, lanes = roles.rows, roles.lanes
     found = padded(_multiples(block, roles, summed))
     for axis, places, threads in (
@@ -199,7 +201,7 @@ def _opts(block: Block, roles: Roles, summed: Axis) -> list[Opt]:
         found += [Opt(OptOps.UPCAST, axis.number, first), Opt(OptOps.LOCAL, axis.number, threads)]
         if places > first:
             found.append(Opt(OptOps.UPCAST, axis.number, places // first))
-    return [*found, Opt(OptOps.UNROLL, summed.reduce, block.steps), *copied(roles, summed)]
+    return [*found, Opt(OptOps.UNROLL, summed.reduce, block.steps), *copied(roles, summed, copies)]
 
 
 def _applies(facts: Facts, opts: list[Opt], target: Target) -> bool:

@@ -7,9 +7,9 @@ memory leave (Volkov, "Better Performance at Lower Occupancy", 2010).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from ...target import Launch, Multiprocessor
+from ...target import Launch, Multiprocessor, Target
 from .actions import Opt, OptOps
 from .facts import Facts, size_of
 from .loops import Axis
@@ -22,6 +22,9 @@ RESERVED = 1024
 PADDED = 1.5
 #: For this part of the multiprocessors there is a block; where there are fewer, threads share a sum instead.
 BUSY = 1 / 2
+
+#: Copies beside one that are tried.
+COPIES = (2, 3)
 
 #: An axis and what it is to be a multiple of.
 Multiples = Sequence[tuple[Axis, int]]
@@ -54,14 +57,26 @@ def blocks_of(facts: Facts, roles: Roles, height: int, width: int) -> int:
     return math.prod(-(-(size_of(axis) or 1) // sizes.get(axis.number, 1)) for axis in outputs)
 
 
-def cycles_of(blocks: int, resident: int, turns: int, busy: float, launch: Launch) -> float | None:
+def copies_of(turns: int, target: Target) -> Iterator[int]:
+    """How many copies a block of so many turns may have of what it reads in one (AHEAD)."""
+    yield 1
+    if target.async_copies:
+        yield from (copies for copies in COPIES if copies < turns)
+
+
+def cycles_of(
+    blocks: int, resident: int, turns: int, busy: float, launch: Launch, copies: int = 1
+) -> float | None:
     """How long all blocks take, of so many turns that keep a multiprocessor busy for so long; None where it
-    holds no block, or there are too few. Other workgroups work while one waits for memory.
+    holds no block, or there are too few. Other workgroups work while one waits for memory; with several
+    copies it waits for what it asked for as many turns before.
     """
     machine = launch.multiprocessor
     if machine is None or resident == 0 or blocks < launch.multiprocessors * BUSY:
         return None
-    turn = max(resident * busy, machine.waits + busy)
+    resident = min(resident, -(-blocks // launch.multiprocessors))
+    waits = machine.waits + busy if copies == 1 else machine.waits / (copies - 1)
+    turn = max(resident * busy, waits)
     return -(-blocks // (resident * launch.multiprocessors)) * turns * turn
 
 
@@ -70,7 +85,8 @@ def padded(multiples: Multiples) -> list[Opt]:
     return [Opt(OptOps.PADTO, axis.number, n) for axis, n in multiples if (size_of(axis) or 1) % n]
 
 
-def copied(roles: Roles, summed: Axis) -> list[Opt]:
-    """The Opts that copy both inputs."""
+def copied(roles: Roles, summed: Axis, copies: int) -> list[Opt]:
+    """The Opts that copy both inputs, and keep so many copies."""
     inputs = sorted({number_of(access) for access in (*roles.panels, *roles.others)})
-    return [Opt(OptOps.STAGE, summed.number, number) for number in inputs]
+    found = [Opt(OptOps.STAGE, summed.number, number) for number in inputs]
+    return found if copies == 1 else [*found, Opt(OptOps.AHEAD, summed.number, copies)]

@@ -33,7 +33,7 @@ def staged_by_workgroup(sink: UOp, value: UOp, inside: frozenset[UOp], target: T
     filling = sorted(at, key=lambda r: (-abs(steps[r]), r.arg.id))
     reading = sorted(at, key=lambda r: _reading(r, steps[r]))
     itemsize = value.dtype.itemsize
-    own, loops = _loops(filling, place, fresh + len(at), target.load_bytes // itemsize)
+    own, loops = filling_loops(filling, place, fresh + len(at), target.load_bytes // itemsize)
     strides, size = _layout(reading, filling[-1], itemsize)
     memory = UOp(Ops.DEFINE_LOCAL, value.dtype.ptr(size, local=True), (), number)
     there, here = _place(strides, own), _place(strides, at)
@@ -77,7 +77,7 @@ def _place(strides: dict[UOp, int], at: dict[UOp, UOp]) -> UOp:
     return place
 
 
-def _loops(filling: list[UOp], place: UOp, fresh: int, width: int) -> tuple[dict[UOp, UOp], list[UOp]]:
+def filling_loops(filling: list[UOp], place: UOp, fresh: int, width: int) -> tuple[dict[UOp, UOp], list[UOp]]:
     """The place on each axis of a copy, and the loops that walk them, the outermost first.
 
     Where whole vectors lie side by side in the source, a thread takes one.
@@ -86,16 +86,24 @@ def _loops(filling: list[UOp], place: UOp, fresh: int, width: int) -> tuple[dict
     loops: list[UOp] = []
     for r in filling:
         size = r.src[0].arg
-        if r is filling[-1] and width > 1 and size % width == 0 and _is_aligned(place, r, width):
-            lanes = make_range(width, fresh + 1, AxisType.UPCAST)
-            turns = make_range(size // width, fresh, AxisType.LOOP)
-            own[r] = turns * width + lanes if size > width else lanes
-            loops += [turns, lanes] if size > width else [lanes]
+        whole = _vector(place, r, width) if r is filling[-1] else 1
+        if whole > 1:
+            lanes = make_range(whole, fresh + 1, AxisType.UPCAST)
+            turns = make_range(size // whole, fresh, AxisType.LOOP)
+            own[r] = turns * whole + lanes if size > whole else lanes
+            loops += [turns, lanes] if size > whole else [lanes]
         else:
             own[r] = make_range(size, fresh, AxisType.LOOP)
             loops.append(own[r])
         fresh += 2
     return own, loops
+
+
+def _vector(place: UOp, r: UOp, width: int) -> int:
+    """How many neighbours along `r` are a vector wherever one begins; at most `width`."""
+    while width > 1 and (r.src[0].arg % width or not _is_aligned(place, r, width)):
+        width //= 2
+    return width
 
 
 def _is_aligned(place: UOp, r: UOp, width: int) -> bool:

@@ -16,6 +16,7 @@ from ...ir.uop import UOp, toposort
 from ...target import Target
 from ..ranges import IN_REGISTERS, index_nodes, is_computed, make_range, stride, substitute_ranges
 from .actions import OptOps, opt, require
+from .factors import stage_factors
 from .loops import Axis, Loops
 from .shared import staged_by_workgroup
 from .windows import WHOLE, free_numbers, once, place_of, windows
@@ -71,7 +72,7 @@ class Stage:
 
     def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
         inside = loops_around(loops, axis, target)
-        sink = loops.sink
+        sink = stage_factors(loops.sink, amount, inside, target) if target.grid else loops.sink
         for value in staged_values(sink, amount):
             if target.grid:
                 copy = staged_by_workgroup(sink, value, inside, target)

@@ -1,7 +1,7 @@
 """The choice for products of matrices that tensor cores compute (TC on a grid), as `blocks.py` for others.
 
-A workgroup copies 128 x 32 of the rows and 32 x 128 of the columns, packed as tensor cores take them (STAGE),
-and each of its 4 warps adds 64 x 32 of one copy times 32 x 64 of the other to 64 x 64 results.
+A workgroup copies 128 x 32 of the rows and 32 x 128 of the columns as they lie in memory (STAGE), and each
+of its 4 warps adds 64 x 32 of one copy times 32 x 64 of the other to 64 x 64 results.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...ir.ops import Ops
 from ...target import Multiprocessor, Target, TensorCore
 from .actions import Opt, OptOps
 from .facts import Facts, size_of
 from .loops import Axis
+from .narrow import product
 from .occupancy import (
     Multiples,
     blocks_of,
     copied,
+    copies_of,
     cycles_of,
     is_padded_little,
     padded,
@@ -24,7 +27,8 @@ from .occupancy import (
     rounded_up,
 )
 from .roles import Roles
-from .warp_matrices import COLUMNS, ROWS
+from .shared import APART
+from .warp_matrices import COLUMNS, ROWS, allowed
 
 #: Matrices of a warp along the rows and the columns, warps along both, instructions between two copies.
 MATRICES, WARPS, STEPS = (4, 2, 1), (4, 2, 1), (4, 2, 1)
@@ -32,6 +36,8 @@ MATRICES, WARPS, STEPS = (4, 2, 1), (4, 2, 1), (4, 2, 1)
 MOST_WARPS, WRITTEN = 8, 64
 #: Registers of a thread beside sums and words: addresses, counters.
 OTHERS = 40
+#: Instructions for each word that is copied: 3 for four.
+FETCHED = 0.75
 
 
 @dataclass(frozen=True)
@@ -61,11 +67,18 @@ def warp_blocks(
     facts: Facts, roles: Roles, summed: Axis, target: Target, machine: Multiprocessor
 ) -> Iterator[tuple[float, list[Opt]]]:
     """(cycles, Opts) of every block that fits; `apply_opt` says whether the factors do."""
-    for core in target.tensor_cores:
+    reduces = [node for node in facts.loops.sink.toposort() if node.op is Ops.REDUCE]
+    for core in allowed(target):
+        if any(product(reduce, core.element, core.total) is None for reduce in reduces):
+            continue
         for block in _blocks(roles, summed, core):
-            time = _cycles(block, facts, roles, summed, core, target, machine)
-            if time is not None:
-                yield time, _opts(block, roles, summed, core)
+            turns = -(-(size_of(summed) or 1) // (block.steps * core.steps))
+            # at a border words are stored one by one, for which a thread waits
+            whole = not padded(_multiples(block, roles, summed, core))
+            for copies in copies_of(turns, target) if whole else (1,):
+                time = _cycles(block, copies, facts, roles, summed, core, target, machine)
+                if time is not None:
+                    yield time, _opts(block, copies, roles, summed, core)
 
 
 def _blocks(roles: Roles, summed: Axis, core: TensorCore) -> Iterator[WarpBlock]:
@@ -89,6 +102,7 @@ def _multiples(block: WarpBlock, roles: Roles, summed: Axis, core: TensorCore) -
 
 def _cycles(
     block: WarpBlock,
+    number: int,
     facts: Facts,
     roles: Roles,
     summed: Axis,
@@ -96,30 +110,34 @@ def _cycles(
     target: Target,
     machine: Multiprocessor,
 ) -> float | None:
-    """How long the device takes for all blocks; None where a multiprocessor does not hold one."""
+    """How long the device takes for all blocks, with a number of copies; None where none is held."""
     warp, threads = target.launch.warp, target.launch.warp * block.warps
     turns = -(-(size_of(summed) or 1) // (block.steps * core.steps))
     words = core.halves * (2 * block.rows + block.columns)  # of a thread, of an instruction's steps
     registers = rounded_up(4 * block.rows * block.columns + words + OTHERS, 8)
     packed = (block.height + block.width) * block.steps * core.steps // core.packed
-    if registers > machine.thread_registers or 4 * packed > target.local_bytes:
+    copies = 4 * packed + APART * (block.height + block.steps * core.steps)  # with what keeps rows apart
+    copies *= number
+    if registers > machine.thread_registers or copies > target.local_bytes:
         return None
     matrices = block.warps * block.rows * block.columns * block.steps
     products = matrices * ROWS * COLUMNS * core.steps
-    filled = packed / threads * (core.packed + 2)  # each factor loaded, packed, and the word stored
-    instructions = matrices + block.warps * (block.steps * words + filled)
+    filled = packed / threads * FETCHED  # 16 bytes at once, with their places
+    # each number of a column's words is read by itself, and packed
+    read = words + 2 * (core.packed - 1) * core.halves * block.columns
+    instructions = matrices + block.warps * (block.steps * read + filled)
     busy = max(
         products / (machine.matrix_products * 2 / core.element.itemsize),
         instructions / machine.warps,
-        block.warps * block.steps * words * warp / machine.banks,
+        block.warps * block.steps * read * warp / machine.banks,
         4 * packed / machine.cached,
     )
-    resident = resident_groups(machine, threads, registers, 4 * packed)
+    resident = resident_groups(machine, threads, registers, copies)
     blocks = blocks_of(facts, roles, block.height, block.width)
-    return cycles_of(blocks, resident, turns, busy, target.launch)
+    return cycles_of(blocks, resident, turns, busy, target.launch, number)
 
 
-def _opts(block: WarpBlock, roles: Roles, summed: Axis, core: TensorCore) -> list[Opt]:
+def _opts(block: WarpBlock, copies: int, roles: Roles, summed: Axis, core: TensorCore) -> list[Opt]:
     rows, columns = roles.rows.number, roles.lanes.number
     found = padded(_multiples(block, roles, summed, core))
     found.append(Opt(OptOps.TC, summed.reduce, core.steps))
@@ -131,4 +149,4 @@ def _opts(block: WarpBlock, roles: Roles, summed: Axis, core: TensorCore) -> lis
         (OptOps.UNROLL, summed.reduce, block.steps),
     ]
     found += [Opt(op, axis, amount) for op, axis, amount in parts if amount > 1]
-    return [*found, *copied(roles, summed)]
+    return [*found, *copied(roles, summed, copies)]

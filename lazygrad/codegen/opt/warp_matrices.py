@@ -14,6 +14,7 @@ and each factor is the plain one with the thread's own places in it: a column's 
 
 from __future__ import annotations
 
+from ...config import TF32
 from ...dtype import dtypes
 from ...ir import index
 from ...ir.args import AxisType
@@ -32,6 +33,11 @@ from .narrow import product
 ROWS, COLUMNS, OWN, ALONG_ROWS, ALONG_COLUMNS = 16, 8, 2, 8, 4
 
 
+def allowed(target: Target) -> list[TensorCore]:
+    """The target's tensor cores; those that do not read all of a float32 on request only."""
+    return [core for core in target.tensor_cores if core.element is not dtypes.float32 or TF32]
+
+
 def check_warp(loops: Loops, axis: Axis, amount: int, target: Target) -> None:
     """Refuse what is no product of matrices for a tensor core of so many steps."""
     require(not loops.no_locals, "NOLOCALS was applied")
@@ -47,7 +53,7 @@ def check_warp(loops: Loops, axis: Axis, amount: int, target: Target) -> None:
     require(
         kinds.isdisjoint(threads), "its threads are those of a warp: TC comes before LOCAL, without GROUP"
     )
-    names = ", ".join(sorted({f"{core.element.name} by {core.steps}" for core in target.tensor_cores}))
+    names = ", ".join(sorted({f"{core.element.name} by {core.steps}" for core in allowed(target)}))
     require(_work(loops, axis, amount, target) is not None, f"it is no product of matrices of {names}")
 
 
@@ -99,7 +105,8 @@ def _split(loops: Loops, axis: Axis, amount: int, kind: AxisType) -> tuple[Loops
 
 def _word(value: UOp, places: list[dict[UOp, UOp]]) -> UOp:
     """A value at neighbouring places, packed in a word."""
-    return UOp(Ops.PACK, dtypes.uint32, tuple([substitute_ranges(value, place) for place in places]))
+    parts = tuple([substitute_ranges(value, place) for place in places])
+    return UOp(Ops.PACK, dtypes.uint32, parts) if len(parts) > 1 else parts[0].bitcast(dtypes.uint32)
 
 
 def _work(loops: Loops, axis: Axis, amount: int, target: Target) -> tuple[TensorCore, Axis, Axis] | None:
@@ -109,7 +116,7 @@ def _work(loops: Loops, axis: Axis, amount: int, target: Target) -> tuple[Tensor
     if len(reduces) != 1 or r not in reduces[0].src[1:]:
         return None
     outputs = [each for each in loops.axes if each.output and is_parallel(each)]
-    for core in target.tensor_cores:
+    for core in allowed(target):
         own = product(reduces[0], core.element, core.total) if core.steps == amount else None
         if own is None or any(r not in ranges_of(factor) for factor in own):
             continue

@@ -32,6 +32,8 @@ LINEAR = Spec(
         Ops.ENDIF: both(void, sources(Ops.IF)),
         Ops.BREAK: both(void, sources(Ops.RANGE)),
         Ops.BARRIER: ok,
+        Ops.COMMIT: ok,
+        Ops.WAIT: arg_is(int),
         Ops.NOOP: ok,
     },
 )

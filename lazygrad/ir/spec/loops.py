@@ -63,7 +63,8 @@ def _lanes_of(u: UOp) -> int:
 
 def _load(u: UOp) -> str | None:
     memory = u.src[0].dtype.base
-    if u.dtype.scalar_type is not memory.scalar_type:
+    of_words = dtypes.is_unsigned(u.dtype) and u.dtype.scalar_type.itemsize > memory.scalar_type.itemsize
+    if u.dtype.scalar_type is not memory.scalar_type and not of_words:
         return f"it reads {memory} from {u.src[0].dtype}, not {u.dtype}"
     if _lanes_of(u.src[0]) not in (1, u.dtype.count):
         return f"it reads {u.dtype.count} lanes at {_lanes_of(u.src[0])} places"
@@ -79,6 +80,15 @@ def _store(u: UOp) -> str | None:
     if _lanes_of(u.src[0]) > 1:
         return "it stores at one place, and those behind it"
     return None
+
+
+def _fetch(u: UOp) -> str | None:
+    into, source = u.src
+    if not isinstance(u.arg, int) or u.arg < 1:
+        return f"its arg is how many neighbours it copies, not {u.arg!r}"
+    if into.dtype.base is not source.dtype.base:
+        return f"it copies {source.dtype} to {into.dtype}"
+    return None if _lanes_of(into) == _lanes_of(source) == 1 else "it copies between single places"
 
 
 def _reduce(u: UOp) -> str | None:
@@ -100,11 +110,11 @@ def _scan(u: UOp) -> str | None:
 
 def stage(u: UOp) -> str | None:
     """Memory, the STOREs that fill it, the RANGEs of the filling."""
-    if not u.src or u.src[0].op is not Ops.DEFINE_LOCAL or u.dtype is not u.src[0].dtype:
-        return "its first source is the DEFINE_LOCAL that it fills, of its dtype"
+    if not u.src or u.src[0].op not in (Ops.DEFINE_LOCAL, Ops.STAGE) or u.dtype is not u.src[0].dtype:
+        return "its first source is the DEFINE_LOCAL that it fills, or a STAGE that began to, of its dtype"
     stores = stage_stores(u)
     if not stores or u.src[1:] != (*stores, *closed_ranges(u)):
-        return "what follows its memory are STOREs and then RANGEs"
+        return "what follows its memory are STOREs or FETCHes and then RANGEs"
     if any(store.src[0].src[0] is not u.src[0] for store in stores):
         return "its STOREs fill its own memory"
     return None
@@ -197,6 +207,7 @@ _vectors: dict[Ops, Check] = {
     Ops.LOAD: both(sources(Ops.INDEX, None, least=1), _load),
     Ops.REDUCE: both(sources(None, Ops.RANGE, more=True), _reduce),
     Ops.SCAN: _scan,
+    Ops.FETCH: both(void, sources(Ops.INDEX, Ops.INDEX), _fetch),
     Ops.VECTORIZE: _vectorize,
     Ops.GEP: both(sources(None), _gep),
     **dict.fromkeys(ELEMENTWISE, elementwise),

@@ -80,6 +80,7 @@ class CUDARenderer(CStyleRenderer):
 
     suffix = "cu"
     dialect = dialects.CUDA
+    fetches = True
 
     def __init__(self, target: Target | str) -> None:
         super().__init__(target if isinstance(target, Target) else dialects.cuda_target(target))

@@ -7,11 +7,12 @@ from dataclasses import replace
 from ...dtype import ALL_DTYPES, dtypes
 from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
-from ...target import Target, launch_of, tensor_cores_of
+from ...target import Target, has_async_copies, launch_of, tensor_cores_of
 from . import arithmetic, control, extension, memory
 from .arithmetic import may_overflow, on_unsigned
 from .control import place
 from .dialect import Dialect
+from .fetches import commit, fetch, wait
 from .matrices import matrices
 from .memory import called, calling, is_misplaced, is_unaligned, is_wide, lanes_at, lanes_to, load, store
 
@@ -97,6 +98,9 @@ CUDA = Dialect(
             (UPat(Ops.SPECIAL), place("blockIdx.{axis}", "threadIdx.{axis}")),
             (UPat(Ops.BARRIER), "__syncthreads();"),
             (UPat(Ops.WMMA), matrices),
+            (UPat(Ops.FETCH), fetch),
+            (UPat(Ops.COMMIT), commit),
+            (UPat(Ops.WAIT), wait),
             (UPat(Ops.LOAD), load(lanes_at), is_misplaced),
             (UPat(Ops.STORE), store(lanes_to), is_misplaced),
         ]
@@ -184,8 +188,10 @@ def opencl_target(arch: str = "") -> Target:
 def cuda_target(arch: str) -> Target:
     """`sm_90`, or the two digits alone."""
     arch = arch if arch.startswith("sm_") else f"sm_{arch}"
-    cores = tensor_cores_of(arch)
-    return replace(_gpu("CUDA", arch, CUDA, 48 << 10), launch=launch_of(arch), tensor_cores=cores)
+    return replace(
+        _gpu("CUDA", arch, CUDA, 48 << 10), launch=launch_of(arch), tensor_cores=tensor_cores_of(arch),
+        copy_bytes=16, async_copies=has_async_copies(arch),
+    )  # fmt: skip
 
 
 def metal_target(arch: str = "") -> Target:

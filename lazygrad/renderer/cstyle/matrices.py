@@ -9,7 +9,10 @@ from ...target import TensorCore
 from .text import Text
 
 #: The type of the factors → its name in PTX.
-_NAMES = {dtypes.float16: "f16", dtypes.bfloat16: "bf16", dtypes.int8: "s8", dtypes.uint8: "u8"}
+_NAMES = {
+    dtypes.float32: "tf32", dtypes.float16: "f16", dtypes.bfloat16: "bf16", dtypes.fp8e4m3: "e4m3",
+    dtypes.fp8e5m2: "e5m2", dtypes.int8: "s8", dtypes.uint8: "u8",
+}  # fmt: skip
 
 
 def matrices(ctx: Text, node: UOp) -> str:

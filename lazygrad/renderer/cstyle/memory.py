@@ -24,12 +24,13 @@ Write = Callable[[Text, UOp, UOp], str]
 
 def value_at(ctx: Text, index: UOp, dtype: DType) -> str:
     """What an INDEX addresses, as something to read or assign."""
-    if dtype.count == 1:
-        return f"*{ctx.of(index)}"
     pointer = index.src[0].dtype
+    assert isinstance(pointer, PtrDType)
+    if dtype.count == 1 and dtype.itemsize == pointer.base.itemsize:
+        return f"*{ctx.of(index)}"
     space = ctx.row.buffer
     if index.src[0].op is Ops.DEFINE_LOCAL:
-        space = ctx.row.local_pointer if isinstance(pointer, PtrDType) and pointer.local else ""
+        space = ctx.row.local_pointer if pointer.local else ""
     kind = dtypes.int8.vec(dtype.count) if dtype.scalar_type is dtypes.bool else dtype
     return f"*(({space}{ctx.type(kind)}*)({ctx.of(index)}))"
 
@@ -101,8 +102,10 @@ def calling(template: str) -> Write:
 
 
 def is_wide(node: UOp) -> bool:
-    """Whether a vector is loaded or stored."""
-    return (node.src[1] if node.op is Ops.STORE else node).dtype.count > 1
+    """Whether a vector is loaded or stored, or a word of several numbers."""
+    dtype = (node.src[1] if node.op is Ops.STORE else node).dtype
+    memory = node.src[0].dtype
+    return dtype.count > 1 or (isinstance(memory, PtrDType) and dtype.itemsize > memory.base.itemsize)
 
 
 def is_unaligned(node: UOp) -> bool:
@@ -160,6 +163,8 @@ def define_local(attributes: str = "") -> Row:
 
 
 def _is_wide_in(memory: UOp, node: UOp) -> bool:
+    if node.op is Ops.FETCH:
+        return node.src[0].src[0] is memory
     return node.op in (Ops.LOAD, Ops.STORE) and node.src[0].src[0] is memory and is_wide(node)
 
 

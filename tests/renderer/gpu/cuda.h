@@ -37,4 +37,5 @@ VECTORS(long long, longlong)
 VECTORS(unsigned long long, ulonglong)
 #ifdef MEETS  // else threads run one after the other, and share nothing
 #include "mma.h"
+#include "fetch.h"
 #endif

@@ -30,5 +30,13 @@ template <class T, class Bits> static T mma_as(Bits bits) { T value; __builtin_m
 MMA(mma_half_8, 8, 2, double, float, mma_as<_Float16>((unsigned short)bits))
 MMA(mma_half_16, 16, 2, double, float, mma_as<_Float16>((unsigned short)bits))
 MMA(mma_bfloat16_16, 16, 2, double, float, mma_as<float>(bits << 16))
+static float e4m3(unsigned char bits) {
+  int exponent = bits >> 3 & 15, digits = bits & 7;
+  float value = exponent == 15 && digits == 7 ? __builtin_nanf("") : exponent ? __builtin_ldexpf(8 + digits, exponent - 10) : __builtin_ldexpf(digits, -9);
+  return bits & 128 ? -value : value;
+}
+MMA(mma_float_8, 8, 4, double, float, mma_as<float>(bits & 0xffffe000u))
+MMA(mma_fp8e4m3_32, 32, 1, double, float, e4m3(bits))
+MMA(mma_fp8e5m2_32, 32, 1, double, float, mma_as<_Float16>((unsigned short)(bits << 8)))
 MMA(mma_char_32, 32, 1, long long, int, (signed char)bits)
 MMA(mma_uchar_32, 32, 1, long long, int, (unsigned char)bits)

@@ -33,7 +33,7 @@ static const char* kernel;
 
 struct Who { int block, thread, epoch; bool operator==(const Who& o) const { return block == o.block && thread == o.thread; } };
 static Who now;
-struct Cell { Who writer{-1, 0, 0}, reader{-1, 0, 0}, other{-1, 0, 0}; };
+struct Cell { Who writer{-1, 0, 0}, reader{-1, 0, 0}, other{-1, 0, 0}; int coming = 0; };
 static std::unordered_map<uintptr_t, Cell> cells, shared_cells;
 
 static jmp_buf back;
@@ -72,6 +72,9 @@ static bool at_once(const Who& a, const Who& b) {
 static void note(Cell& cell, bool write, bool is_shared, uintptr_t offset, int number) {
   const Who* with = at_once(cell.writer, now) ? &cell.writer : nullptr;
   if (write && !with) with = at_once(cell.reader, now) ? &cell.reader : at_once(cell.other, now) ? &cell.other : nullptr;
+  if (cell.coming && ++races <= 4)
+    say("%s: thread %d of workgroup %d %s byte %lu of shared array %d, to which a copy is on the way that nobody has waited for",
+        kernel, now.thread, now.block, write ? "writes" : "reads", (unsigned long)offset, number);
   if (with && ++races <= 4)
     say("race in %s: thread %d of workgroup %d %s byte %lu of %s %d, which thread %d of workgroup %d %s with no barrier between",
         kernel, now.thread, now.block, write ? "writes" : "reads", (unsigned long)offset, is_shared ? "shared array" : "buffer",
@@ -137,6 +140,39 @@ void* machine_shared(unsigned long number, unsigned long bytes) {
   return (void*)range.begin;
 }
 
+// A copy is done when its thread waits for it. Until then there are ones where it goes, and nobody may look there.
+struct Fetch { char* to; const char* from; unsigned size; bool valid; };
+static std::vector<std::vector<std::vector<Fetch>>> fetches;  // of each thread its groups
+static std::vector<std::vector<Fetch>>& own_fetches() {
+  if ((int)fetches.size() <= now.thread) fetches.resize(now.thread + 1);
+  if (fetches[now.thread].empty()) fetches[now.thread].emplace_back();
+  return fetches[now.thread];
+}
+static void coming(const Fetch& f, int more) {
+  if (checks) for (unsigned n = 0; n < f.size; n++) shared_cells[(uintptr_t)f.to + n].coming += more;
+}
+
+void machine_fetch(void* to, const void* from, unsigned size, bool valid) {
+  touch(to, size, true);
+  if (valid) touch((void*)from, size, false);
+  memset(to, 255, size);
+  own_fetches().back().push_back({(char*)to, (const char*)from, size, valid});
+  coming(own_fetches().back().back(), 1);
+}
+void machine_commit() { own_fetches().emplace_back(); }
+void machine_wait(int groups) {
+  if (groups == 0) machine_commit();
+  auto& own = own_fetches();
+  while ((int)own.size() > groups + 1) {
+    for (auto& f : own.front()) {
+      coming(f, -1);
+      touch(f.to, f.size, true);
+      if (f.valid) { touch((void*)f.from, f.size, false); memcpy(f.to, f.from, f.size); } else memset(f.to, 0, f.size);
+    }
+    own.erase(own.begin());
+  }
+}
+
 static std::vector<ucontext_t> fibers;
 static std::vector<char> done;
 static std::vector<char*> stacks;
@@ -149,6 +185,8 @@ void machine_meet() { swapcontext(&fibers[running], &scheduler); }
 static void fiber() {
   entry(arguments);
   done[running] = 1;
+  for (auto& group : own_fetches()) if (!group.empty() && checks && ++races <= 4)
+    say("%s: thread %d of workgroup %d ends and has not waited for its copies", kernel, now.thread, now.block);
   setcontext(&scheduler);
 }
 
@@ -211,6 +249,7 @@ int machine_launch(const char* name, void (*function)(void**), void** params, co
     now.block++;
     now.epoch = 0;
     arrays.clear();
+    fetches.clear();
     shared_cells.clear();
     memset(shared_memory, 255, SHARED);
     if (meets) run_meeting(threads, group); else run_in_turn(threads, group);

@@ -24,8 +24,10 @@ _KERNEL = re.compile(
 )
 _SHARED = re.compile(r"__shared__ (?:__align__\(16\) )?([\w ]+?) (\w+)\[(\d+)\];")
 _VECTOR = re.compile(r"\*\(\((\w+[24])\*\)\(")
-#: A function of PTX's `mma`; the header has one of that name.
-_MATRICES = re.compile(r"static __device__ __forceinline__ void mma_\w+\([^)]*\) \{ asm volatile\(.*\); \}\n")
+#: A function of PTX's `mma` or `cp.async`; the headers have one of that name.
+_PTX = re.compile(
+    r"static __device__ __forceinline__ void (?:mma|fetch)_\w+\([^)]*\) \{ asm volatile\(.*\); \}\n"
+)
 _SIZES = {"int": 4, "unsigned int": 4, "float": 4, "bool": 1}
 
 _HEAD = """\
@@ -36,7 +38,11 @@ extern Place blockIdx, threadIdx;
 void machine_meet();
 void* machine_shared(unsigned long, unsigned long);
 void machine_vector(const void*, unsigned long);
+void machine_fetch(void*, const void*, unsigned, bool);
+void machine_commit();
+void machine_wait(int);
 }
+#define FETCHES
 #define __syncthreads() machine_meet()
 #include "cuda.h"
 template <class V> static inline V* vector_at(const void* p) { machine_vector(p, sizeof(V)); return (V*)p; }
@@ -69,7 +75,7 @@ class Text:
             kind, name, size = found.groups()
             return f"{kind}* {name} = ({kind}*)machine_shared({next(numbers)}, {size} * sizeof({kind}));"
 
-        text = _SHARED.sub(array, without_matrices(self.source))
+        text = _SHARED.sub(array, without_ptx(self.source))
         text = _VECTOR.sub(r"*(vector_at<\1>(", text)
         given = ", ".join(f"*({p.type}*)given[{n}]" for n, p in enumerate(self.parameters))
         head = 'extern "C" __attribute__((no_sanitize_thread)) void entry(void** given)'
@@ -77,9 +83,9 @@ class Text:
         return f"{_HEAD}{text}\n{entry}"
 
 
-def without_matrices(source: str) -> str:
-    """The text without the functions that tests/renderer/gpu/mma.h has in their place."""
-    return _MATRICES.sub("", source)
+def without_ptx(source: str) -> str:
+    """The text without the functions that tests/renderer/gpu/mma.h and fetch.h have in their place."""
+    return _PTX.sub("", source)
 
 
 def _parameter(text: str) -> Parameter:

@@ -1,0 +1,168 @@
+"""A STAGE of what a tensor core multiplies: the matrix as it lies in memory, once, and not word by word.
+
+A thread's words are the same value at places that are constants apart: neighbours in a word, halves of the
+steps, rows 8 apart (`warp_matrices.py`). They are one value again here, over ranges for those constants;
+ranges along which it goes on in memory are one loop then, and the copy has a row for each of the others:
+
+    for row in 0..64: for column in 0..32:  temp0[40*row + column] = data1[1024*row + column + 32*k]
+
+Rows are an odd number of vectors of 16 bytes apart. Where a word holds neighbours of a row, the 8 rows and 4
+words that the threads of a warp read lie in all 32 banks.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from ...dtype import dtypes
+from ...ir import index
+from ...ir.args import AxisType
+from ...ir.nest import ranges_of
+from ...ir.ops import Ops
+from ...ir.uop import UOp, toposort
+from ...target import Target
+from ..ranges import make_range, stride, substitute_ranges
+from .shared import APART, filling_loops
+from .warp_matrices import OWN
+from .windows import Windows, free_numbers, place_of
+
+#: Values by where they are: the half, which of a thread's rows, the place in the word.
+Lanes = Mapping[tuple[int, ...], UOp]
+
+
+def stage_factors(sink: UOp, number: int, inside: frozenset[UOp], target: Target) -> UOp:
+    """The kernel where factors made of data`number` are copied as matrices, in each turn of these loops.
+
+    Factors that are not as above stay: `staged_by_workgroup` copies their words.
+    """
+    for node in [node for node in sink.toposort() if node.op is Ops.WMMA]:
+        core, words = node.arg, node.src[:-1]
+        rows = OWN * core.halves
+        for own, part in ((OWN, words[:rows]), (1, words[rows:])):
+            lanes: Lanes = {
+                (*divmod(k, own), n): lane
+                for k, word in enumerate(part)
+                for n, lane in enumerate(word.src if word.op in (Ops.PACK, Ops.BITCAST) else ())
+            }
+            places = [n for lane in lanes.values() for n in toposort((lane,)) if n.op is Ops.INDEX]
+            of_input = [n for n in places if n.src[0].op is Ops.DEFINE_GLOBAL and n.src[0].arg == number]
+            if lanes and len(places) == len(of_input) == len(lanes):
+                copied = _staged(sink, lanes, inside, target)
+                sink = substitute_ranges(sink, copied) if copied else sink
+    return sink
+
+
+def _staged(sink: UOp, lanes: Lanes, inside: frozenset[UOp], target: Target) -> dict[UOp, UOp] | None:
+    """Of each value what is read from one copy of all; None where they are no matrix in memory."""
+    fresh, number = free_numbers(sink)
+    ranges = [
+        make_range(1 + max(at[k] for at in lanes), fresh + k, AxisType.LOOP)
+        for k in range(len(next(iter(lanes))))
+    ]
+    value = _over(lanes, ranges)
+    if value is None:
+        return None
+    found = _in_rows(value, ranges_of(value) - inside, fresh + len(ranges))
+    if found is None:
+        return None
+    source = found.value
+    place = place_of(source).src[1]
+    loops = sorted(set(ranges_of(source)) - inside, key=lambda r: -(stride(place, r) or 0))
+    itemsize = value.dtype.itemsize
+    first = fresh + len(ranges) + len(found.place)
+    own, filling = filling_loops(loops, place, first, target.load_bytes // itemsize)
+    strides, size = _layout(loops, itemsize)
+    memory = UOp(Ops.DEFINE_LOCAL, value.dtype.ptr(size, local=True), (), number)
+    there, here = (_sum(at[r] * step for r, step in strides.items()) for at in (own, found.place))
+    store = UOp(
+        Ops.STORE,
+        dtypes.void,
+        (UOp(Ops.INDEX, memory.dtype, (memory, there)), substitute_ranges(source, dict(own))),
+    )
+    stage = UOp(Ops.STAGE, memory.dtype, (memory, store, *filling))
+    read: dict[UOp, UOp] = {}
+    for at, lane in lanes.items():
+        constants = {r: index.const(n) for r, n in zip(ranges, at, strict=True)}
+        own_place = substitute_ranges(here, constants)
+        read[lane] = UOp(Ops.LOAD, lane.dtype, (UOp(Ops.INDEX, memory.dtype, (stage, own_place)),))
+    return read
+
+
+def _over(lanes: Lanes, ranges: Sequence[UOp]) -> UOp | None:
+    """One value over these ranges that is each of the values at its place; None where there is none."""
+    zero = (0,) * len(ranges)
+    along = [r for r in ranges if r.src[0].arg > 1]
+    steps = [tuple(int(r is other) for other in ranges) for r in along]
+
+    def met(node: UOp, others: tuple[UOp, ...]) -> UOp | None:
+        if all(other is node for other in others):
+            return node
+        if node.dtype is dtypes.index:
+            terms, constant = index.terms_of(node)
+            for r, other in zip(along, others, strict=True):
+                more, there = index.terms_of(other)
+                if more != terms:
+                    return None
+                node = node + r * (there - constant)
+            return node
+        if any(o.op is not node.op or o.arg != node.arg or len(o.src) != len(node.src) for o in others):
+            return None
+        src = [met(s, tuple([o.src[k] for o in others])) for k, s in enumerate(node.src)]
+        found = [s for s in src if s is not None]
+        return index.rebuild(node, tuple(found)) if len(found) == len(src) else None
+
+    value = met(lanes[zero], tuple([lanes[step] for step in steps]))
+    if value is None:
+        return None
+    for at in itertools.product(*(range(r.src[0].arg) for r in ranges)):
+        constants = {r: index.const(n) for r, n in zip(ranges, at, strict=True)}
+        if substitute_ranges(value, constants) is not lanes[at]:
+            return None
+    return value
+
+
+def _in_rows(value: UOp, closed: frozenset[UOp], fresh: int) -> Windows | None:
+    """The value with one loop for all ranges along which it goes on in memory; None without neighbours."""
+    place = place_of(value).src[1]
+    steps = {r: stride(place, r) or 0 for r in closed if r.src[0].op is Ops.CONST}
+    if len(steps) < len(closed) or any(step <= 0 for step in steps.values()):
+        return None
+    chains: list[list[UOp]] = []
+    end = 0
+    for r in sorted(steps, key=lambda r: (steps[r], r.arg.id)):
+        if chains and steps[r] == end:
+            chains[-1].append(r)
+        else:
+            chains.append([r])
+        end = steps[r] * r.src[0].arg
+    if not chains or steps[chains[0][0]] != 1:
+        return None
+    forth: dict[UOp, UOp] = {}
+    back: dict[UOp, UOp] = {}
+    for number, chain in enumerate(chains):
+        joint = make_range(math.prod(r.src[0].arg for r in chain), fresh + number, AxisType.LOOP)
+        forth |= {r: joint if r is chain[0] else index.const(0) for r in chain}
+        back[joint] = _sum(r * (steps[r] // steps[chain[0]]) for r in chain)
+    joined = substitute_ranges(value, forth)
+    return Windows(joined, back) if substitute_ranges(joined, back) is value else None
+
+
+def _layout(rows: Sequence[UOp], itemsize: int) -> tuple[dict[UOp, int], int]:
+    """How far apart the places on each axis are, the last one densest, and the size of all."""
+    strides: dict[UOp, int] = {}
+    size = 1
+    for r in reversed(rows):
+        strides[r] = size
+        size *= r.src[0].arg
+        if len(strides) == 1 and size * itemsize % (2 * APART) == 0:
+            size += APART // itemsize
+    return strides, size
+
+
+def _sum(terms: Iterable[UOp]) -> UOp:
+    total = index.const(0)
+    for term in terms:
+        total = total + term
+    return total

@@ -1,0 +1,63 @@
+"""Neighbours that are packed in a word are loaded as that word: a part of `legalize`.
+
+    pack(temp0[i], temp0[i+1])     with i a multiple of 2
+becomes
+    a LOAD of uint32 at i, from the memory of the narrow numbers
+
+Only from memory that a workgroup shares: it is the kernel's own, and begins where words may.
+"""
+
+from __future__ import annotations
+
+from ..ir.nest import is_shared
+from ..ir.ops import Ops
+from ..ir.rewrite import transform
+from ..ir.uop import UOp
+from ..renderer.alignment import multiple_of
+from .constants import lane_of
+
+
+def load_words(sink: UOp) -> UOp:
+    """The kernel with PACKs of neighbours in the place of a LOAD of each."""
+    return transform(sink, _loaded, "load words")
+
+
+def _loaded(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+    if node.op is not Ops.PACK:
+        return None
+    lanes = [
+        [lane_of(s, lane) if node.dtype.count > 1 else s for s in src] for lane in range(node.dtype.count)
+    ]
+    words = [_word(node, parts) for parts in lanes]
+    found = [word for word in words if word is not None]
+    if len(found) < len(words):
+        return None
+    return found[0] if node.dtype.count == 1 else UOp(Ops.VECTORIZE, node.dtype, tuple(found))
+
+
+def _word(pack: UOp, parts: list[UOp]) -> UOp | None:
+    """What loads the word; None where its parts are no neighbours."""
+    accesses = [part.src[0] for part in parts if part.op is Ops.LOAD and len(part.src) == 1]
+    if len(accesses) < len(parts) or any(len(access.src) > 2 for access in accesses):
+        return None
+    memory, first = accesses[0].src
+    base, begin = split_place(first)
+    for n, access in enumerate(accesses):
+        if access.src[0] is not memory or split_place(access.src[1]) != (base, begin + n):
+            return None
+    if not is_shared(memory) or multiple_of(first) % len(parts):
+        return None
+    return UOp(Ops.LOAD, pack.dtype.scalar_type, (accesses[0],))
+
+
+def split_place(place: UOp) -> tuple[UOp, int]:
+    """A place as another one and a constant beyond it."""
+    if place.op is Ops.ADD and place.src[1].op is Ops.CONST:
+        return place.src[0], int(place.src[1].arg)
+    return place, 0
+
+
+def is_word(load: UOp) -> bool:
+    """Whether a LOAD reads several numbers of its memory as one word."""
+    memory = load.src[0].dtype.base.scalar_type
+    return load.dtype.scalar_type.itemsize > memory.itemsize

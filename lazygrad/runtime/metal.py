@@ -33,6 +33,7 @@ from ..renderer import ProgramSpec
 from ..renderer.cstyle import MetalRenderer
 from ..renderer.cstyle.dialects import METAL_ARGUMENTS, metal_target
 from ..target import Target
+from ._parts import in_parts
 from ._regions import Region, RegionAllocator
 
 #: So many launches may be on their way: a queue has room for 64 command buffers.
@@ -308,6 +309,9 @@ class MetalDevice(CompiledDevice):
 
     def graph(self, launches: Sequence[Launch]) -> Graph:
         """Kernels in one command buffer: it is what takes time to start."""
+        return in_parts(launches, lambda program: isinstance(program, MetalProgram), self._commands)
+
+    def _commands(self, launches: Sequence[Launch]) -> Graph:
         programs: list[MetalProgram] = [program for program, _, _ in launches]  # type: ignore[misc]
 
         def run(handles: Sequence[Region], integers: Sequence[int]) -> None:
@@ -322,6 +326,10 @@ class MetalDevice(CompiledDevice):
                     program(own, vals)
 
         return run
+
+    def about(self) -> str:
+        """The model, as "Apple M2"."""
+        return str(self.gpu.device.name())
 
     def synchronize(self) -> None:
         self.gpu.wait()

@@ -187,6 +187,19 @@ def test_a_captured_function_is_one_command_buffer(gpu: GPU) -> None:
     assert gpu.queues[-1].count == before + 1
 
 
+def test_a_captured_loop_over_time(gpu: GPU) -> None:
+    @TinyJit
+    def step(x: Tensor) -> Tensor:
+        return (Tensor.scan(lambda c, each: (c * 0.5 + each, None), x[0] * 0, x * 2)[0] + 1).realize()
+
+    for n in range(3):
+        array, expected = numbers(4, 3, seed=n), np.zeros(3, np.float32)
+        for row in array:
+            expected = expected * np.float32(0.5) + row * 2
+        found = step(Tensor(array, device=NAME).realize()).numpy()
+        np.testing.assert_allclose(found, expected + 1, rtol=1e-5, atol=1e-5)
+
+
 def test_few_launches_are_on_their_way(gpu: GPU) -> None:
     x = Tensor(numbers(4), device=NAME).realize()
     for _ in range(200):
@@ -257,7 +270,7 @@ def test_large_sums_are_several_kernels(gpu: GPU) -> None:
 
 def test_gpus_by_number(gpus: list[GPU]) -> None:
     assert Device["METAL"].target.arch == "Emulated 1"  # the system's choice
-    assert Device["METAL:1"].target.arch == "Emulated 0"
+    assert Device["METAL:1"].target.arch == Device["METAL:1"].about() == "Emulated 0"
     x = Tensor(numbers(4), device="METAL")
     assert np.array_equal((x.to("METAL:1") + 1).numpy(), numbers(4) + 1)
     with pytest.raises(

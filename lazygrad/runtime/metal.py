@@ -286,7 +286,7 @@ class MetalDevice(CompiledDevice):
             listed = ", ".join(f"METAL:{n} is {device.name()}" for n, device in enumerate(found))
             raise DeviceError(f"there is no device {name}: {listed}")
         self.gpu = Connection(name, metal, objc, found[number])
-        renderer = MetalRenderer(device_target(found[number]))
+        renderer = MetalRenderer(device_target(metal, found[number]))
         super().__init__(name, MetalAllocator(name, self.gpu), renderer, MetalCompiler(self.gpu))
 
     def load(self, spec: ProgramSpec, lib: bytes) -> Program:
@@ -344,12 +344,14 @@ def _encode(
         program.encode(encoder, handles, vals)
 
 
-def device_target(device: Any) -> Target:
-    """What a GPU says it has."""
+def device_target(metal: Any, device: Any) -> Target:
+    """What a GPU says it has; families before Apple7, and other makers' GPUs, multiply no matrices."""
     most = device.maxThreadsPerThreadgroup()
     sizes = (int(most.width), int(most.height), int(most.depth))
+    base = metal_target(str(device.name()))
     return replace(
-        metal_target(str(device.name())),
+        base,
+        tensor_cores=base.tensor_cores if device.supportsFamily_(metal.MTLGPUFamilyApple7) else (),
         local_bytes=int(device.maxThreadgroupMemoryLength()),
         group_threads=min(sizes[0], 1024),
         group_sizes=sizes,

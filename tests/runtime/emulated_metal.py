@@ -26,6 +26,7 @@ from lazygrad.renderer.cstyle import FLAGS
 from tests.renderer.support import GPU_WORDS
 
 MTLSize = namedtuple("MTLSize", ["width", "height", "depth"])
+MTLGPUFamilyApple7 = 1007
 _pools = 0
 
 
@@ -53,21 +54,26 @@ class NSError:
 # *** texts
 
 
+_COMPILER = ["g++", "-fPIC", "-pthread", "-O0", "-std=c++20", *FLAGS]
+_COMPILER += ["-fexcess-precision=16", "-march=native"]
+
+
 @functools.cache
 def _headers() -> Path:
     """The header of launches, compiled: it takes longer than any kernel."""
     folder = Path(tempfile.mkdtemp(prefix="lazygrad-metal-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     shutil.copy(GPU_WORDS / "threads.h", folder / "threads.h")
-    command = ["g++", "-fPIC", "-pthread", "-O0", "-std=c++20", *FLAGS, "-march=native", "-x", "c++-header"]
-    subprocess.run([*command, str(folder / "threads.h")], check=True)
+    subprocess.run([*_COMPILER, "-x", "c++-header", str(folder / "threads.h")], check=True)
     return folder
 
 
 _HEAD = re.compile(r"^kernel void (\w+)\((.*)\) \{$", re.M)
-_SIZES = {"char": 1, "uchar": 1, "bool": 1, "short": 2, "ushort": 2, "long": 8, "ulong": 8}
+_SIZES = {"char": 1, "uchar": 1, "bool": 1, "short": 2, "ushort": 2, "half": 2, "long": 8, "ulong": 8}
 
 
+#: A pointer into memory that a workgroup shares is one of a thread's own.
+_POINTER = re.compile(r"\bthreadgroup (\w+\*)")
 _PLACES = {
     "[[threadgroup_position_in_grid]]": "uint3{g.x, g.y, g.z}",
     "[[thread_position_in_threadgroup]]": "uint3{l.x, l.y, l.z}",
@@ -85,6 +91,7 @@ class Function:
 def _compiled(source: str) -> dict[str, Function] | str:
     """The kernels of a text, or what the compiler says against it."""
     parts, found = [], {}
+    source = _POINTER.sub(r"\1", source)
     widest = max((int(n) for n in re.findall(r"\(device \w+?([24])\*\)", source)), default=1)
     for name, listed in _HEAD.findall(source):
         words, arguments = [], []
@@ -96,7 +103,7 @@ def _compiled(source: str) -> dict[str, Function] | str:
                 place = f"*({kind[:-1]}*){where}" if kind[-1] == "&" else f"({kind}){where}"
                 words.append(kind)
             arguments.append(place)
-        meets = str("threadgroup_barrier(" in source).lower()
+        meets = str("group_barrier(" in source).lower()
         parts.append(
             f'extern "C" void entry_{name}(void** args, Size grid, Size group) {{\n'
             f"  launch(grid, group, {meets}, [=](Size g, Size l) {{\n"
@@ -105,14 +112,8 @@ def _compiled(source: str) -> dict[str, Function] | str:
         found[name] = words
     folder = Path(tempfile.mkdtemp(prefix="kernel-", dir=_headers()))
     (folder / "kernel.cpp").write_text("\n".join(['#include "threads.h"', source, *parts]))
-    command = ["g++", "-shared", "-fPIC", "-pthread", "-O0", "-std=c++20", *FLAGS, "-march=native"]
-    command += [
-        f"-I{_headers()}",
-        f"-I{GPU_WORDS}",
-        "-o",
-        str(folder / "kernel.so"),
-        str(folder / "kernel.cpp"),
-    ]
+    command = [*_COMPILER, "-shared", f"-I{_headers()}", f"-I{GPU_WORDS}"]
+    command += ["-o", str(folder / "kernel.so"), str(folder / "kernel.cpp")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         return done.stderr
@@ -312,12 +313,14 @@ class Queue:
 class GPU:
     """room: the bytes of the largest buffer that is given; most: the threads of a workgroup.
 
+    family: of which GPUs it is
     problems: what the next commands end with
     """
 
     def __init__(self, number: int) -> None:
         self.number, self.room, self.most, self.queues = number, 1 << 26, 1024, []  # type: ignore[var-annotated]
         self.problems: list[NSError] = []
+        self.family = MTLGPUFamilyApple7
 
     def name(self) -> str:
         return f"Emulated {self.number}"
@@ -333,6 +336,9 @@ class GPU:
 
     def maxThreadgroupMemoryLength(self) -> int:
         return 32 << 10
+
+    def supportsFamily_(self, family: int) -> bool:
+        return family == self.family
 
     def maxThreadsPerThreadgroup(self) -> MTLSize:
         return MTLSize(1024, 1024, 1024)
@@ -369,6 +375,7 @@ def modules(count: int = 1) -> tuple[dict[str, types.ModuleType], list[GPU]]:
     vars(metal).update(
         MTLCompileOptions=MTLCompileOptions,
         MTLSize=MTLSize,
+        MTLGPUFamilyApple7=MTLGPUFamilyApple7,
         MTLResourceStorageModeShared=0,
         MTLCommandBufferStatusError=5,
         MTLCreateSystemDefaultDevice=lambda: gpus[-1] if gpus else None,

@@ -23,9 +23,14 @@ def product(reduce: UOp, element: DType, total: DType) -> tuple[UOp, UOp] | None
         return None
     if value.op is Ops.WHERE and value.src[2].op is Ops.CONST and value.src[2].arg == 0:
         condition, value = value.src[:2]
-    if value.op is not Ops.MUL or any(s.op is not Ops.CAST for s in value.src):
+    if value.op is not Ops.MUL:
         return None
-    narrow = [s.src[0] for s in value.src]
+    if element is total:
+        narrow = list(value.src)
+    elif any(s.op is not Ops.CAST for s in value.src):
+        return None
+    else:
+        narrow = [s.src[0] for s in value.src]
     if any(s.dtype not in _HELD.get(element, (element,)) for s in narrow):
         return None
     first, second = (_where(condition, s.cast(element)) for s in narrow)

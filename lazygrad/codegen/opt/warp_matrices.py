@@ -98,8 +98,9 @@ def _split(loops: Loops, axis: Axis, amount: int, kind: AxisType) -> tuple[Loops
 
 
 def _word(value: UOp, places: list[dict[UOp, UOp]]) -> UOp:
-    """A value at neighbouring places, packed in a word."""
-    return UOp(Ops.PACK, dtypes.uint32, tuple([substitute_ranges(value, place) for place in places]))
+    """A value at neighbouring places, packed in a word; one of 4 bytes is a word."""
+    own = tuple([substitute_ranges(value, place) for place in places])
+    return UOp(Ops.PACK if len(own) > 1 else Ops.BITCAST, dtypes.uint32, own)
 
 
 def _work(loops: Loops, axis: Axis, amount: int, target: Target) -> tuple[TensorCore, Axis, Axis] | None:

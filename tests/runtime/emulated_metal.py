@@ -135,6 +135,24 @@ class MTLCompileOptions:
         self.fast = fast
 
 
+class MTLComputePipelineDescriptor:
+    function: Any = None
+    indirect = False
+
+    @classmethod
+    def alloc(cls) -> MTLComputePipelineDescriptor:
+        return cls()
+
+    def init(self) -> MTLComputePipelineDescriptor:
+        return self
+
+    def setComputeFunction_(self, function: Function) -> None:
+        self.function = function
+
+    def setSupportIndirectCommandBuffers_(self, indirect: bool) -> None:
+        self.indirect = indirect
+
+
 class Library:
     def __init__(self, functions: dict[str, Function]) -> None:
         self.functions = functions
@@ -144,8 +162,8 @@ class Library:
 
 
 class Pipeline:
-    def __init__(self, function: Function, most: int) -> None:
-        self.function, self.most = function, most
+    def __init__(self, function: Function, most: int, indirect: bool) -> None:
+        self.function, self.most, self.indirect = function, most, indirect
 
     def maxTotalThreadsPerThreadgroup(self) -> int:
         return self.most
@@ -181,6 +199,8 @@ class Encoder:
         self.commands, self.steps, self.ended = commands, commands.steps, False
         self.pipeline: Any = None
         self.table: dict[int, Any] = {}
+        self.used: list[Buffer] = []
+        self.indirect = commands.indirect
 
     def setComputePipelineState_(self, pipeline: Pipeline) -> None:
         self._open()
@@ -200,26 +220,23 @@ class Encoder:
 
     def dispatchThreadgroups_threadsPerThreadgroup_(self, groups: MTLSize, threads: MTLSize) -> None:
         self._open()
-        assert isinstance(groups, MTLSize)
-        assert isinstance(threads, MTLSize)
-        assert threads.width * threads.height * threads.depth <= self.pipeline.most
-        function, given = self.pipeline.function, []
-        for index, kind in enumerate(function.kinds):
-            memory, offset = self.table[index]
-            size = _SIZES.get(kind[:-1], 4)
-            assert isinstance(memory, Buffer) == (kind[-1] == "*")
-            assert offset % (size * function.widest) == 0, "memory begins where the kernel cannot have it"
-            assert kind[-1] == "*" or len(memory) == size
-            given.append((memory, offset))
+        self.steps.append(_launch(self.pipeline, self.table, groups, threads))
 
-        def run() -> None:
-            kept = [m.memory if isinstance(m, Buffer) else bytearray(m) for m, _ in given]
-            places = [ctypes.addressof(ctypes.c_char.from_buffer(m)) for m in kept]
-            args = (ctypes.c_void_p * len(given))(*(a + o for a, (_, o) in zip(places, given, strict=True)))
-            three = [(ctypes.c_uint * 3)(*size) for size in (groups, threads)]
-            function.address(args, *(_Size.from_buffer(each) for each in three))
+    def useResource_usage_(self, memory: Buffer, usage: int) -> None:
+        self._open()
+        assert usage == 3  # read and written
+        self.used.append(memory)
 
-        self.steps.append(run)
+    def executeCommandsInBuffer_withRange_(
+        self, commands: IndirectCommandBuffer, where: tuple[int, int]
+    ) -> None:
+        self._open()
+        assert where == (0, len(commands.commands))
+        told = {id(memory) for memory in self.used}
+        for command in commands.commands:
+            assert all(id(memory) in told for memory, _ in command.table.values()), "not said to be used"
+        self.steps.append(commands.run)
+        self.indirect.append(commands)
 
     def fillBuffer_range_value_(self, buffer: Buffer, where: tuple[int, int], value: int) -> None:
         self._open()
@@ -242,6 +259,110 @@ class Encoder:
         assert not self.commands.committed
 
 
+def _launch(pipeline: Pipeline, table: dict[int, Any], groups: MTLSize, threads: MTLSize) -> Any:
+    """What runs a kernel with what the table has now."""
+    assert isinstance(groups, MTLSize)
+    assert isinstance(threads, MTLSize)
+    assert threads.width * threads.height * threads.depth <= pipeline.most
+    function, given = pipeline.function, []
+    for index, kind in enumerate(function.kinds):
+        memory, offset = table[index]
+        size = _SIZES.get(kind[:-1], 4)
+        assert kind[-1] == "&" or isinstance(memory, Buffer)
+        assert offset % (size * function.widest) == 0, "memory begins where the kernel cannot have it"
+        assert isinstance(memory, Buffer) or len(memory) == size
+        given.append((memory, offset))
+
+    def run() -> None:
+        kept = [m.memory if isinstance(m, Buffer) else bytearray(m) for m, _ in given]
+        places = [ctypes.addressof(ctypes.c_char.from_buffer(m)) for m in kept]
+        args = (ctypes.c_void_p * len(given))(*(a + o for a, (_, o) in zip(places, given, strict=True)))
+        three = [(ctypes.c_uint * 3)(*size) for size in (groups, threads)]
+        function.address(args, *(_Size.from_buffer(each) for each in three))
+
+    return run
+
+
+class MTLIndirectCommandBufferDescriptor:
+    kinds, buffers, pipelines, most = 0, True, True, 0
+
+    @classmethod
+    def alloc(cls) -> MTLIndirectCommandBufferDescriptor:
+        return cls()
+
+    def init(self) -> MTLIndirectCommandBufferDescriptor:
+        return self
+
+    def setCommandTypes_(self, kinds: int) -> None:
+        self.kinds = kinds
+
+    def setInheritBuffers_(self, inherit: bool) -> None:
+        self.buffers = inherit
+
+    def setInheritPipelineState_(self, inherit: bool) -> None:
+        self.pipelines = inherit
+
+    def setMaxKernelBufferBindCount_(self, count: int) -> None:
+        assert 0 < count <= 31
+        self.most = count
+
+
+class IndirectCommand:
+    """May be told anew when nothing that was started runs it."""
+
+    def __init__(self, owner: IndirectCommandBuffer) -> None:
+        self.owner, self.pipeline, self.table = owner, None, {}  # type: ignore[var-annotated]
+        self.sizes: Any = None
+        self.after_others = False
+
+    def _change(self) -> None:
+        assert self.owner.on_the_way == 0, "the GPU may still read this"
+        self.owner.changes += 1
+
+    def setComputePipelineState_(self, pipeline: Pipeline) -> None:
+        self._change()
+        assert pipeline.indirect
+        self.pipeline = pipeline
+
+    def setKernelBuffer_offset_atIndex_(self, memory: Buffer, offset: int, index: int) -> None:
+        self._change()
+        assert 0 <= index < self.owner.most
+        assert 0 <= offset < memory.length()
+        self.table[index] = (memory, offset)
+
+    def concurrentDispatchThreadgroups_threadsPerThreadgroup_(
+        self, groups: MTLSize, threads: MTLSize
+    ) -> None:
+        self._change()
+        self.sizes = groups, threads
+
+    def setBarrier(self) -> None:
+        self._change()
+        self.after_others = True
+
+
+class IndirectCommandBuffer:
+    """Commands between two barriers run in any order: here the last one first."""
+
+    def __init__(self, told: MTLIndirectCommandBufferDescriptor, count: int) -> None:
+        assert (told.kinds, told.buffers, told.pipelines) == (32, False, False)
+        self.most, self.on_the_way, self.changes = told.most, 0, 0
+        self.commands = [IndirectCommand(self) for _ in range(count)]
+
+    def indirectComputeCommandAtIndex_(self, number: int) -> IndirectCommand:
+        return self.commands[number]
+
+    def run(self) -> None:
+        together: list[IndirectCommand] = []
+        for command in [*self.commands, None]:
+            if command is None or command.after_others:
+                for each in reversed(together):
+                    _launch(each.pipeline, each.table, *each.sizes)()  # type: ignore[arg-type]
+                together = []
+            if command is not None:
+                together.append(command)
+
+
 class _Size(ctypes.Structure):
     _fields_ = (("x", ctypes.c_uint), ("y", ctypes.c_uint), ("z", ctypes.c_uint))
 
@@ -249,6 +370,7 @@ class _Size(ctypes.Structure):
 class Commands:
     def __init__(self, queue: Queue) -> None:
         self.queue, self.steps, self.encoders = queue, [], []  # type: ignore[var-annotated]
+        self.indirect: list[IndirectCommandBuffer] = []
         self.committed, self.state = False, 0
         self.problem: NSError | None = None
         self.times = 0.0, 0.0
@@ -265,6 +387,8 @@ class Commands:
         assert not self.committed
         assert all(encoder.ended for encoder in self.encoders)
         self.committed, self.state = True, 2
+        for each in self.indirect:
+            each.on_the_way += 1
         self.queue.waiting.append(self)
         self.queue.count += 1
 
@@ -275,6 +399,8 @@ class Commands:
 
     def run(self) -> None:
         start = time.perf_counter()
+        for each in self.indirect:
+            each.on_the_way -= 1
         problems = self.queue.device.problems
         self.problem = problems.pop(0) if problems else None
         if self.problem is not None:
@@ -313,14 +439,14 @@ class Queue:
 class GPU:
     """room: the bytes of the largest buffer that is given; most: the threads of a workgroup.
 
-    family: of which GPUs it is
+    family: of which GPUs it is; commands: the most of an indirect command buffer
     problems: what the next commands end with
     """
 
     def __init__(self, number: int) -> None:
         self.number, self.room, self.most, self.queues = number, 1 << 26, 1024, []  # type: ignore[var-annotated]
         self.problems: list[NSError] = []
-        self.family = MTLGPUFamilyApple7
+        self.family, self.commands = MTLGPUFamilyApple7, 16384
 
     def name(self) -> str:
         return f"Emulated {self.number}"
@@ -359,13 +485,22 @@ class GPU:
         found = _compiled(source)
         return (None, NSError(3, found)) if isinstance(found, str) else (Library(found), None)
 
-    def newComputePipelineStateWithFunction_error_(
-        self, function: Function, error: None
+    def newIndirectCommandBufferWithDescriptor_maxCommandCount_options_(
+        self, told: MTLIndirectCommandBufferDescriptor, count: int, options: int
+    ) -> IndirectCommandBuffer | None:
+        assert self.family == MTLGPUFamilyApple7
+        assert options == 0
+        assert 0 < count <= 16384
+        return IndirectCommandBuffer(told, count) if count <= self.commands else None
+
+    def newComputePipelineStateWithDescriptor_options_reflection_error_(
+        self, told: MTLComputePipelineDescriptor, options: int, reflection: None, error: None
     ) -> tuple[Pipeline | None, NSError | None]:
-        assert error is None
+        assert error is reflection is None
+        assert options == 0
         if self.most == 0:
             return None, NSError(2, "Compute function exceeds available registers")
-        return Pipeline(function, self.most), None
+        return Pipeline(told.function, self.most, told.indirect), None
 
 
 def modules(count: int = 1) -> tuple[dict[str, types.ModuleType], list[GPU]]:
@@ -375,7 +510,12 @@ def modules(count: int = 1) -> tuple[dict[str, types.ModuleType], list[GPU]]:
     vars(metal).update(
         MTLCompileOptions=MTLCompileOptions,
         MTLSize=MTLSize,
+        MTLComputePipelineDescriptor=MTLComputePipelineDescriptor,
         MTLGPUFamilyApple7=MTLGPUFamilyApple7,
+        MTLIndirectCommandBufferDescriptor=MTLIndirectCommandBufferDescriptor,
+        MTLIndirectCommandTypeConcurrentDispatch=32,
+        MTLResourceUsageRead=1,
+        MTLResourceUsageWrite=2,
         MTLResourceStorageModeShared=0,
         MTLCommandBufferStatusError=5,
         MTLCreateSystemDefaultDevice=lambda: gpus[-1] if gpus else None,

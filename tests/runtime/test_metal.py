@@ -187,6 +187,76 @@ def test_a_captured_function_is_one_command_buffer(gpu: GPU) -> None:
     assert gpu.queues[-1].count == before + 1
 
 
+def indirect_buffers(gpu: GPU, monkeypatch: pytest.MonkeyPatch) -> list[emulated_metal.IndirectCommandBuffer]:
+    """Those that the GPU makes from now on."""
+    made: list[emulated_metal.IndirectCommandBuffer] = []
+    really = gpu.newIndirectCommandBufferWithDescriptor_maxCommandCount_options_
+
+    def make(*given: Any) -> Any:
+        made.append(really(*given))  # type: ignore[arg-type]
+        return made[-1]
+
+    monkeypatch.setattr(gpu, "newIndirectCommandBufferWithDescriptor_maxCommandCount_options_", make)
+    return made
+
+
+def test_a_replay_tells_only_what_changes(gpu: GPU, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = indirect_buffers(gpu, monkeypatch)
+
+    @TinyJit
+    def step(x: Tensor, n: Any) -> Tensor:
+        y = (x * 2).contiguous()
+        return (y.sum(0) + n).contiguous().relu().realize()
+
+    xs = [Tensor(numbers(8, 8, seed=k), device=NAME).realize() for k in range(2)]
+    changes = []
+    for x, n in ((0, 1), (0, 1), (0, 1), (0, 1), (0, 1), (0, 2), (1, 2), (0, 3), (1, 4), (1, 4)):
+        before = sum(each.changes for each in made)
+        found = step(xs[x], Variable("n", 0, 9).bind(n))
+        changes.append(sum(each.changes for each in made) - before)
+        expected = np.maximum(numbers(8, 8, seed=x).sum(0) * 2 + n, 0)
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5, atol=1e-5)
+        del found  # the next result is in its place
+    assert changes[3] == changes[4] == changes[-1] == 0
+    assert [len(each.commands) for each in made] == [3] * len(made)
+    assert changes[8] <= 1  # x; n is in memory
+
+
+def test_replays_do_not_wait_for_each_other(gpu: GPU, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than there are buffers for, each with arguments of its own, and nobody looks in between."""
+    step = TinyJit(lambda x, n: ((x * 2).contiguous().sum(0) + n).realize())
+    xs = [Tensor(numbers(4, 4, seed=k), device=NAME).realize() for k in range(7)]
+    for x in xs[:3]:
+        step(x, Variable("n", 0, 9).bind(0))
+    Device[NAME].synchronize()
+    found = []
+    for k, x in enumerate(xs):
+        found.append(step(x, Variable("n", 0, 9).bind(k)).clone().realize())
+        assert gpu.queues[-1].waiting
+    for k, y in enumerate(found):
+        np.testing.assert_allclose(y.numpy(), numbers(4, 4, seed=k).sum(0) * 2 + k, rtol=1e-5, atol=1e-5)
+
+
+def test_commands_are_encoded_anew_where_there_is_no_indirect_buffer(gpus: list[GPU]) -> None:
+    gpus[1].family = 2002
+    step = TinyJit(lambda x: ((x * 2).contiguous().sum(0) + 1).realize())
+    for k in range(4):
+        before = gpus[1].queues[-1].count if gpus[1].queues else 0
+        found = step(Tensor(numbers(4, 4, seed=k), device=NAME).realize())
+        np.testing.assert_allclose(found.numpy(), numbers(4, 4, seed=k).sum(0) * 2 + 1, rtol=1e-5, atol=1e-5)
+        assert k < 3 or gpus[1].queues[-1].count == before + 1
+
+
+def test_no_room_for_commands(gpu: GPU) -> None:
+    step = TinyJit(lambda x: ((x * 2).contiguous().sum(0) + 1).realize())
+    x = Tensor(numbers(4, 4), device=NAME).realize()
+    step(x)
+    step(x)
+    gpu.commands = 0
+    with pytest.raises(DeviceError, match="METAL has no room for 2 commands"):
+        step(x)
+
+
 def test_a_captured_loop_over_time(gpu: GPU) -> None:
     @TinyJit
     def step(x: Tensor) -> Tensor:

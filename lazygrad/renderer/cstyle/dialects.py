@@ -122,6 +122,7 @@ CUDA = Dialect(
     sqrt="sqrt{f}",
     trunc="trunc{f}",
     fma="fma{f}",
+    half_fma="__hfma",
 )
 
 METAL = Dialect(

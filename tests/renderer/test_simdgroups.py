@@ -42,13 +42,9 @@ COPIED = [*TILED, Opt(STAGE, 2, 1), Opt(STAGE, 2, 2)]
 
 
 @pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[GPU]:
-    modules, found = emulated_metal.modules(1)
-    for name, module in modules.items():
-        monkeypatch.setitem(sys.modules, name, module)
-    Device.register("METAL", runtime.MetalDevice)
-    yield found[0]
-    Device.unregister("METAL")
+def gpu() -> Iterator[GPU]:
+    with emulated_metal.emulated() as found:
+        yield found[0]
 
 
 @pytest.mark.parametrize("dtype", [half, single], ids=["half", "float"])

@@ -14,6 +14,7 @@ import functools
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import types
@@ -21,6 +22,8 @@ from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from lazygrad.renderer.cstyle import FLAGS
 from tests.renderer.support import GPU_WORDS
@@ -523,3 +526,23 @@ def modules(count: int = 1) -> tuple[dict[str, types.ModuleType], list[GPU]]:
     )
     vars(objc).update(autorelease_pool=autorelease_pool)
     return {"Metal": metal, "objc": objc}, gpus
+
+
+@contextlib.contextmanager
+def emulated(count: int = 1) -> Iterator[list[GPU]]:
+    """Within the block device METAL is on these GPUs."""
+    from lazygrad.device import Device
+    from lazygrad.programs.runners import clear_programs
+    from lazygrad.runtime.metal import MetalDevice
+
+    found, gpus = modules(count)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, module in found.items():
+            patch.setitem(sys.modules, name, module)
+        clear_programs()  # those of others are on their GPU
+        Device.register("METAL", MetalDevice)
+        try:
+            yield gpus
+        finally:
+            Device.unregister("METAL")
+            clear_programs()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +20,6 @@ from lazygrad.device import (
     MissingDeviceError,
     OutOfMemoryError,
 )
-from lazygrad.programs.runners import clear_programs
 from lazygrad.renderer import ProgramSpec
 from lazygrad.runtime import metal as runtime
 from tests.codegen.test_random_opts import check_random_kernels
@@ -36,15 +34,10 @@ NAME = "METAL"
 
 
 @pytest.fixture
-def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[GPU]]:
+def gpus() -> Iterator[list[GPU]]:
     """What the emulated Metal finds; device METAL is on it while a test runs."""
-    modules, found = emulated_metal.modules(2)
-    for name, module in modules.items():
-        monkeypatch.setitem(sys.modules, name, module)
-    clear_programs()  # those of another test are on its GPU
-    Device.register(NAME, runtime.MetalDevice)
-    yield found
-    Device.unregister(NAME)
+    with emulated_metal.emulated(2) as found:
+        yield found
 
 
 @pytest.fixture

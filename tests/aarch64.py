@@ -8,6 +8,7 @@ of its buffers.
 from __future__ import annotations
 
 import atexit
+import concurrent.futures
 import contextlib
 import functools
 import itertools
@@ -58,6 +59,7 @@ class Emulator:
         self._numbers = itertools.count()
         self._libraries: dict[bytes, Path] = {}
         self._lock = threading.Lock()
+        self._worker = concurrent.futures.ThreadPoolExecutor(1)
         self._process: subprocess.Popen[bytes] | None = None
         self._driver = self.folder / "driver"
         texts = (_scratch.LLVM, _pool.text("aarch64"))
@@ -103,20 +105,25 @@ class Emulator:
         for number, buffer in enumerate(buffers):
             parts += [struct.pack("<qq", buffer.nbytes, number in outs), bytes(buffer)]
         with self._lock:
-            process = self._running()
-            assert process.stdin is not None
-            assert process.stdout is not None
-            try:
-                process.stdin.write(b"".join(parts))
-                process.stdin.flush()
-            except BrokenPipeError:
-                raise self._ended(process, name) from None
-            for number in sorted(outs):
-                raw = process.stdout.read(buffers[number].nbytes)
-                if len(raw) != buffers[number].nbytes or process.poll() is not None:
-                    raise self._ended(process, name)
-                buffers[number].cast("B")[:] = raw
-        del process
+            # in a thread of its own: a capture sees who reads from a pipe
+            self._worker.submit(self._exchange, name, parts, buffers, outs).result()
+
+    def _exchange(
+        self, name: str, parts: list[bytes], buffers: Sequence[memoryview], outs: Sequence[int]
+    ) -> None:
+        process = self._running()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(b"".join(parts))
+            process.stdin.flush()
+        except BrokenPipeError:
+            raise self._ended(process, name) from None
+        for number in sorted(outs):
+            raw = process.stdout.read(buffers[number].nbytes)
+            if len(raw) != buffers[number].nbytes or process.poll() is not None:
+                raise self._ended(process, name)
+            buffers[number].cast("B")[:] = raw
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
@@ -130,6 +137,7 @@ class Emulator:
         return AssertionError(f"{name} ended the emulator ({process.returncode}): {log.decode()}")
 
     def close(self) -> None:
+        self._worker.shutdown()
         process, self._process = self._process, None
         if process is not None:
             process.communicate()

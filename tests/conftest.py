@@ -47,16 +47,20 @@ hypothesis.settings.load_profile("lazygrad")
 #: tests of lazygrad/codegen on devices where each kernel takes a process of a compiler or of a linker.
 ON_OTHERS = ("tests/nn/test_layers.py", "tests/tensor/test_indexing.py", "tests/tensor/test_methods.py")
 ON_OTHERS += ("tests/tensor/test_random.py", "tests/tensor/test_sorting.py", "tests/tensor/test_torch.py")
-SHARES_ON, SHARES_OF_CODEGEN = {"CL": 48, "CUDA": 96, "WEBGPU": 48, "AARCH64": 48}, {"CLANG": 6, "AARCH64": 2}
-#: CUDA is emulated there, and races are looked for.
+SHARES_ON = {"CL": 48, "CUDA": 96, "METAL": 192, "WEBGPU": 48, "AARCH64": 48}
+SHARES_OF_CODEGEN = {"CLANG": 6, "AARCH64": 2}
+#: CUDA is emulated there, and races are looked for; METAL is emulated too.
 NEEDED_BY = {"AARCH64": ("aarch64",), "CL": ("cl",), "CUDA": ("g++", "nvrtc"), "WEBGPU": ("webgpu",)}
+NEEDED_BY["METAL"] = ("g++",)
 #: Tables whose rows take the same path with other values: one row in so many runs by default, other ones for
 #: each FUZZ_SEED. Of the rest one in SHARE_OF_REST runs among the slow sweeps, others for each FUZZ_SEED too,
 #: and all with EXHAUSTIVE=1: all of them in each run took a Zen 3 an hour. A row that is always to run is a
 #: test of its own.
 SHARE_OF_REST = 8
-#: The same of the suites on other devices.
-SHARE_ON_OTHERS = 40
+#: The same of the suites on other devices, and of the cells of docs/devices.md.
+SHARE_ON_OTHERS, EVERY_DEVICE = 40, "tests/device/test_every_device.py"
+#: So many times fewer where each kernel takes a process of a compiler, and threads for its threads.
+FEWER_ON = {"METAL": 3}
 SHARES = {
     "tests/codegen/test_legalize.py::test_casts": 3,
     "tests/codegen/test_legalize.py::test_floats": 3,
@@ -66,6 +70,8 @@ SHARES = {
     "tests/commands/test_every_kind.py::test_check": 2,
     "tests/commands/test_every_kind.py::test_debug": 2,
     "tests/commands/test_every_kind.py::test_explain": 2,
+    "tests/device/test_every_device.py::test_a_feature": 6,
+    "tests/device/test_every_device.py::test_a_type": 96,
     "tests/engine/test_check_index.py::test_every_lane_of_every_kernel": 3,
     "tests/linalg/test_linalg_namespace.py::test_the_same_as_torch": 2,
     "tests/nn/formats/test_torch_files.py::test_every_dtype": 2,
@@ -188,7 +194,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         many = given and item.nodeid.startswith(MANY_SLOW) and item.get_closest_marker("slow")
         if (other and number % other) or in_processes or many or (number ^ seed) % share:
             item.add_marker(pytest.mark.slow)
-            if not exhaustive and ((number >> 8) ^ seed) % (SHARE_ON_OTHERS if other else SHARE_OF_REST):
+            fewer = SHARE_OF_REST
+            if given and (other or item.nodeid.startswith(EVERY_DEVICE)):
+                fewer = SHARE_ON_OTHERS * FEWER_ON.get(given.params.get("default_device"), 1)
+            if not exhaustive and ((number >> 8) ^ seed) % fewer:
                 left_out.append(item)
         elif is_listed(item):
             item.add_marker(pytest.mark.slow)
@@ -320,6 +329,10 @@ def default_device(request: pytest.FixtureRequest, same_state_after: None) -> It
 
             driver = stack.enter_context(emulated())
             driver.checked = True
+        if name == "METAL":
+            from tests.runtime import emulated_metal
+
+            stack.enter_context(emulated_metal.emulated())
         if config and name:
             stack.enter_context(config.Context(DEV=name))
         yield

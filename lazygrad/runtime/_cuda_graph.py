@@ -12,6 +12,7 @@ from typing import Any
 
 from ..device import Graph, Launch
 from ._cuda_driver import Arguments, Connection
+from ._parts import in_parts
 
 
 class _Node:
@@ -103,36 +104,7 @@ class CUDAGraph:
 
 
 def graph_of(gpu: Connection, launches: Sequence[Launch]) -> Graph:
-    """What runs a list: kernels of this GPU that follow each other as one graph, and what Python runs (a loop
-    over time) between them.
-    """
-    parts: list[Any] = []
-    run: list[Launch] = []
-    for launch in [*launches, None]:
-        if launch is not None and hasattr(launch[0], "function_for"):
-            run.append(launch)
-            continue
-        if run:
-            parts.append(CUDAGraph(gpu, run))
-            run = []
-        if launch is not None:
-            parts.append(_called(launch))
-    if len(parts) == 1:
-        only: Graph = parts[0]
-        return only
-
-    def run_parts(handles: Sequence[Any], integers: Sequence[int]) -> None:
-        for part in parts:
-            part(handles, integers)
-
-    return run_parts
-
-
-def _called(launch: Launch) -> Graph:
-    program, places, values = launch
-    own = program.another()  # type: ignore[attr-defined]
-
-    def run(handles: Sequence[Any], integers: Sequence[int]) -> None:
-        own(tuple([handles[n] for n in places]), tuple([integers[n] for n in values]))
-
-    return run
+    """What runs a list: kernels of this GPU that follow each other as one graph."""
+    return in_parts(
+        launches, lambda program: hasattr(program, "function_for"), lambda run: CUDAGraph(gpu, run)
+    )

@@ -33,6 +33,8 @@ from ..renderer import ProgramSpec
 from ..renderer.cstyle import MetalRenderer
 from ..renderer.cstyle.dialects import METAL_ARGUMENTS, metal_target
 from ..target import Target
+from ._metal_graph import MetalGraph
+from ._parts import in_parts
 from ._regions import Region, RegionAllocator
 
 #: So many launches may be on their way: a queue has room for 64 command buffers.
@@ -42,11 +44,15 @@ _OUT_OF_MEMORY = 8
 
 
 class Connection:
-    """A GPU and its queue. One thread calls it at a time."""
+    """A GPU and its queue. One thread calls it at a time.
+
+    apple7  whether it is of family Apple7 or a later one: M1 and what follows
+    """
 
     def __init__(self, name: str, metal: Any, objc: Any, device: Any) -> None:
         self.name, self.metal, self.objc, self.device = name, metal, objc, device
         self.lock = threading.RLock()
+        self.apple7 = bool(device.supportsFamily_(metal.MTLGPUFamilyApple7))
         self.queue = device.newCommandQueue()
         if self.queue is None:
             raise DeviceError(f"{name}: {device.name()} gives no queue of commands")
@@ -206,7 +212,11 @@ class MetalCompiler(Compiler):
             function = library.newFunctionWithName_(spec.function_name)
             if function is None:
                 raise CompileError(f"the library has no function {spec.function_name}", spec.src)
-            pipeline, error = self.gpu.device.newComputePipelineStateWithFunction_error_(function, None)
+            told = self.gpu.metal.MTLComputePipelineDescriptor.alloc().init()
+            told.setComputeFunction_(function)
+            told.setSupportIndirectCommandBuffers_(self.gpu.apple7)
+            make = self.gpu.device.newComputePipelineStateWithDescriptor_options_reflection_error_
+            pipeline, error = make(told, 0, None, None)
             if pipeline is None:
                 raise CompileError(f"{self.gpu.name} cannot load a kernel", spec.src, _said(error))
             return pipeline
@@ -285,7 +295,7 @@ class MetalDevice(CompiledDevice):
             listed = ", ".join(f"METAL:{n} is {device.name()}" for n, device in enumerate(found))
             raise DeviceError(f"there is no device {name}: {listed}")
         self.gpu = Connection(name, metal, objc, found[number])
-        renderer = MetalRenderer(device_target(found[number]))
+        renderer = MetalRenderer(device_target(self.gpu))
         super().__init__(name, MetalAllocator(name, self.gpu), renderer, MetalCompiler(self.gpu))
 
     def load(self, spec: ProgramSpec, lib: bytes) -> Program:
@@ -307,7 +317,15 @@ class MetalDevice(CompiledDevice):
         return MetalProgram(self, spec, pipeline)
 
     def graph(self, launches: Sequence[Launch]) -> Graph:
-        """Kernels in one command buffer: it is what takes time to start."""
+        """Kernels that follow each other in one command buffer: it is what takes time to start."""
+        as_one = self._indirect if self.gpu.apple7 else self._commands
+        return in_parts(launches, lambda program: isinstance(program, MetalProgram), as_one)
+
+    def _indirect(self, launches: Sequence[Launch]) -> Graph:
+        return MetalGraph(self.gpu, launches)
+
+    def _commands(self, launches: Sequence[Launch]) -> Graph:
+        """Encoded anew for each call."""
         programs: list[MetalProgram] = [program for program, _, _ in launches]  # type: ignore[misc]
 
         def run(handles: Sequence[Region], integers: Sequence[int]) -> None:
@@ -323,6 +341,10 @@ class MetalDevice(CompiledDevice):
 
         return run
 
+    def about(self) -> str:
+        """The model, as "Apple M2"."""
+        return str(self.gpu.device.name())
+
     def synchronize(self) -> None:
         self.gpu.wait()
         self.look()
@@ -336,12 +358,14 @@ def _encode(
         program.encode(encoder, handles, vals)
 
 
-def device_target(device: Any) -> Target:
-    """What a GPU says it has."""
-    most = device.maxThreadsPerThreadgroup()
+def device_target(gpu: Connection) -> Target:
+    """What a GPU says it has; families before Apple7, and other makers' GPUs, multiply no matrices."""
+    device, most = gpu.device, gpu.device.maxThreadsPerThreadgroup()
     sizes = (int(most.width), int(most.height), int(most.depth))
+    base = metal_target(str(device.name()))
     return replace(
-        metal_target(str(device.name())),
+        base,
+        tensor_cores=base.tensor_cores if gpu.apple7 else (),
         local_bytes=int(device.maxThreadgroupMemoryLength()),
         group_threads=min(sizes[0], 1024),
         group_sizes=sizes,

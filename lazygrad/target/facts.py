@@ -34,11 +34,13 @@ class TensorCore:
     element, steps   the type of the factors, and how many products each sum gets; float32 is tf32: the last
                      13 bits of a factor are not read
     total            the type of the sums
+    warp_bytes       local memory in which the threads of a warp exchange what they hold
     """
 
     element: DType
     steps: int
     total: DType
+    warp_bytes: int = 0
 
     @property
     def packed(self) -> int:

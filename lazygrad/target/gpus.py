@@ -68,6 +68,13 @@ _TENSOR_CORES = {
     ),
 }
 
+#: What SIMD-groups of Apple's GPUs multiply, from family Apple7 on ("Metal Feature Set Tables"): two matrices
+#: of 8 x 8 at once. The factors, and sums of float32, go through local memory.
+SIMDGROUPS = (
+    TensorCore(dtypes.float16, 8, dtypes.float32, warp_bytes=64 * 2 + 64 * 4),
+    TensorCore(dtypes.float32, 8, dtypes.float32, warp_bytes=64 * 4),
+)
+
 
 def tensor_cores_of(arch: str) -> tuple[TensorCore, ...]:
     """What the tensor cores of an architecture do, the most steps first; () before sm_75."""

@@ -14,6 +14,7 @@ import functools
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import types
@@ -22,10 +23,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lazygrad.renderer.cstyle import FLAGS
 from tests.renderer.support import GPU_WORDS
 
 MTLSize = namedtuple("MTLSize", ["width", "height", "depth"])
+MTLGPUFamilyApple7 = 1007
 _pools = 0
 
 
@@ -53,21 +57,26 @@ class NSError:
 # *** texts
 
 
+_COMPILER = ["g++", "-fPIC", "-pthread", "-O0", "-std=c++20", *FLAGS]
+_COMPILER += ["-fexcess-precision=16", "-march=native"]
+
+
 @functools.cache
 def _headers() -> Path:
     """The header of launches, compiled: it takes longer than any kernel."""
     folder = Path(tempfile.mkdtemp(prefix="lazygrad-metal-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     shutil.copy(GPU_WORDS / "threads.h", folder / "threads.h")
-    command = ["g++", "-fPIC", "-pthread", "-O0", "-std=c++20", *FLAGS, "-march=native", "-x", "c++-header"]
-    subprocess.run([*command, str(folder / "threads.h")], check=True)
+    subprocess.run([*_COMPILER, "-x", "c++-header", str(folder / "threads.h")], check=True)
     return folder
 
 
 _HEAD = re.compile(r"^kernel void (\w+)\((.*)\) \{$", re.M)
-_SIZES = {"char": 1, "uchar": 1, "bool": 1, "short": 2, "ushort": 2, "long": 8, "ulong": 8}
+_SIZES = {"char": 1, "uchar": 1, "bool": 1, "short": 2, "ushort": 2, "half": 2, "long": 8, "ulong": 8}
 
 
+#: A pointer into memory that a workgroup shares is one of a thread's own.
+_POINTER = re.compile(r"\bthreadgroup (\w+\*)")
 _PLACES = {
     "[[threadgroup_position_in_grid]]": "uint3{g.x, g.y, g.z}",
     "[[thread_position_in_threadgroup]]": "uint3{l.x, l.y, l.z}",
@@ -85,6 +94,7 @@ class Function:
 def _compiled(source: str) -> dict[str, Function] | str:
     """The kernels of a text, or what the compiler says against it."""
     parts, found = [], {}
+    source = _POINTER.sub(r"\1", source)
     widest = max((int(n) for n in re.findall(r"\(device \w+?([24])\*\)", source)), default=1)
     for name, listed in _HEAD.findall(source):
         words, arguments = [], []
@@ -96,7 +106,7 @@ def _compiled(source: str) -> dict[str, Function] | str:
                 place = f"*({kind[:-1]}*){where}" if kind[-1] == "&" else f"({kind}){where}"
                 words.append(kind)
             arguments.append(place)
-        meets = str("threadgroup_barrier(" in source).lower()
+        meets = str("group_barrier(" in source).lower()
         parts.append(
             f'extern "C" void entry_{name}(void** args, Size grid, Size group) {{\n'
             f"  launch(grid, group, {meets}, [=](Size g, Size l) {{\n"
@@ -105,14 +115,8 @@ def _compiled(source: str) -> dict[str, Function] | str:
         found[name] = words
     folder = Path(tempfile.mkdtemp(prefix="kernel-", dir=_headers()))
     (folder / "kernel.cpp").write_text("\n".join(['#include "threads.h"', source, *parts]))
-    command = ["g++", "-shared", "-fPIC", "-pthread", "-O0", "-std=c++20", *FLAGS, "-march=native"]
-    command += [
-        f"-I{_headers()}",
-        f"-I{GPU_WORDS}",
-        "-o",
-        str(folder / "kernel.so"),
-        str(folder / "kernel.cpp"),
-    ]
+    command = [*_COMPILER, "-shared", f"-I{_headers()}", f"-I{GPU_WORDS}"]
+    command += ["-o", str(folder / "kernel.so"), str(folder / "kernel.cpp")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         return done.stderr
@@ -134,6 +138,24 @@ class MTLCompileOptions:
         self.fast = fast
 
 
+class MTLComputePipelineDescriptor:
+    function: Any = None
+    indirect = False
+
+    @classmethod
+    def alloc(cls) -> MTLComputePipelineDescriptor:
+        return cls()
+
+    def init(self) -> MTLComputePipelineDescriptor:
+        return self
+
+    def setComputeFunction_(self, function: Function) -> None:
+        self.function = function
+
+    def setSupportIndirectCommandBuffers_(self, indirect: bool) -> None:
+        self.indirect = indirect
+
+
 class Library:
     def __init__(self, functions: dict[str, Function]) -> None:
         self.functions = functions
@@ -143,8 +165,8 @@ class Library:
 
 
 class Pipeline:
-    def __init__(self, function: Function, most: int) -> None:
-        self.function, self.most = function, most
+    def __init__(self, function: Function, most: int, indirect: bool) -> None:
+        self.function, self.most, self.indirect = function, most, indirect
 
     def maxTotalThreadsPerThreadgroup(self) -> int:
         return self.most
@@ -180,6 +202,8 @@ class Encoder:
         self.commands, self.steps, self.ended = commands, commands.steps, False
         self.pipeline: Any = None
         self.table: dict[int, Any] = {}
+        self.used: list[Buffer] = []
+        self.indirect = commands.indirect
 
     def setComputePipelineState_(self, pipeline: Pipeline) -> None:
         self._open()
@@ -199,26 +223,23 @@ class Encoder:
 
     def dispatchThreadgroups_threadsPerThreadgroup_(self, groups: MTLSize, threads: MTLSize) -> None:
         self._open()
-        assert isinstance(groups, MTLSize)
-        assert isinstance(threads, MTLSize)
-        assert threads.width * threads.height * threads.depth <= self.pipeline.most
-        function, given = self.pipeline.function, []
-        for index, kind in enumerate(function.kinds):
-            memory, offset = self.table[index]
-            size = _SIZES.get(kind[:-1], 4)
-            assert isinstance(memory, Buffer) == (kind[-1] == "*")
-            assert offset % (size * function.widest) == 0, "memory begins where the kernel cannot have it"
-            assert kind[-1] == "*" or len(memory) == size
-            given.append((memory, offset))
+        self.steps.append(_launch(self.pipeline, self.table, groups, threads))
 
-        def run() -> None:
-            kept = [m.memory if isinstance(m, Buffer) else bytearray(m) for m, _ in given]
-            places = [ctypes.addressof(ctypes.c_char.from_buffer(m)) for m in kept]
-            args = (ctypes.c_void_p * len(given))(*(a + o for a, (_, o) in zip(places, given, strict=True)))
-            three = [(ctypes.c_uint * 3)(*size) for size in (groups, threads)]
-            function.address(args, *(_Size.from_buffer(each) for each in three))
+    def useResource_usage_(self, memory: Buffer, usage: int) -> None:
+        self._open()
+        assert usage == 3  # read and written
+        self.used.append(memory)
 
-        self.steps.append(run)
+    def executeCommandsInBuffer_withRange_(
+        self, commands: IndirectCommandBuffer, where: tuple[int, int]
+    ) -> None:
+        self._open()
+        assert where == (0, len(commands.commands))
+        told = {id(memory) for memory in self.used}
+        for command in commands.commands:
+            assert all(id(memory) in told for memory, _ in command.table.values()), "not said to be used"
+        self.steps.append(commands.run)
+        self.indirect.append(commands)
 
     def fillBuffer_range_value_(self, buffer: Buffer, where: tuple[int, int], value: int) -> None:
         self._open()
@@ -241,6 +262,110 @@ class Encoder:
         assert not self.commands.committed
 
 
+def _launch(pipeline: Pipeline, table: dict[int, Any], groups: MTLSize, threads: MTLSize) -> Any:
+    """What runs a kernel with what the table has now."""
+    assert isinstance(groups, MTLSize)
+    assert isinstance(threads, MTLSize)
+    assert threads.width * threads.height * threads.depth <= pipeline.most
+    function, given = pipeline.function, []
+    for index, kind in enumerate(function.kinds):
+        memory, offset = table[index]
+        size = _SIZES.get(kind[:-1], 4)
+        assert kind[-1] == "&" or isinstance(memory, Buffer)
+        assert offset % (size * function.widest) == 0, "memory begins where the kernel cannot have it"
+        assert isinstance(memory, Buffer) or len(memory) == size
+        given.append((memory, offset))
+
+    def run() -> None:
+        kept = [m.memory if isinstance(m, Buffer) else bytearray(m) for m, _ in given]
+        places = [ctypes.addressof(ctypes.c_char.from_buffer(m)) for m in kept]
+        args = (ctypes.c_void_p * len(given))(*(a + o for a, (_, o) in zip(places, given, strict=True)))
+        three = [(ctypes.c_uint * 3)(*size) for size in (groups, threads)]
+        function.address(args, *(_Size.from_buffer(each) for each in three))
+
+    return run
+
+
+class MTLIndirectCommandBufferDescriptor:
+    kinds, buffers, pipelines, most = 0, True, True, 0
+
+    @classmethod
+    def alloc(cls) -> MTLIndirectCommandBufferDescriptor:
+        return cls()
+
+    def init(self) -> MTLIndirectCommandBufferDescriptor:
+        return self
+
+    def setCommandTypes_(self, kinds: int) -> None:
+        self.kinds = kinds
+
+    def setInheritBuffers_(self, inherit: bool) -> None:
+        self.buffers = inherit
+
+    def setInheritPipelineState_(self, inherit: bool) -> None:
+        self.pipelines = inherit
+
+    def setMaxKernelBufferBindCount_(self, count: int) -> None:
+        assert 0 < count <= 31
+        self.most = count
+
+
+class IndirectCommand:
+    """May be told anew when nothing that was started runs it."""
+
+    def __init__(self, owner: IndirectCommandBuffer) -> None:
+        self.owner, self.pipeline, self.table = owner, None, {}  # type: ignore[var-annotated]
+        self.sizes: Any = None
+        self.after_others = False
+
+    def _change(self) -> None:
+        assert self.owner.on_the_way == 0, "the GPU may still read this"
+        self.owner.changes += 1
+
+    def setComputePipelineState_(self, pipeline: Pipeline) -> None:
+        self._change()
+        assert pipeline.indirect
+        self.pipeline = pipeline
+
+    def setKernelBuffer_offset_atIndex_(self, memory: Buffer, offset: int, index: int) -> None:
+        self._change()
+        assert 0 <= index < self.owner.most
+        assert 0 <= offset < memory.length()
+        self.table[index] = (memory, offset)
+
+    def concurrentDispatchThreadgroups_threadsPerThreadgroup_(
+        self, groups: MTLSize, threads: MTLSize
+    ) -> None:
+        self._change()
+        self.sizes = groups, threads
+
+    def setBarrier(self) -> None:
+        self._change()
+        self.after_others = True
+
+
+class IndirectCommandBuffer:
+    """Commands between two barriers run in any order: here the last one first."""
+
+    def __init__(self, told: MTLIndirectCommandBufferDescriptor, count: int) -> None:
+        assert (told.kinds, told.buffers, told.pipelines) == (32, False, False)
+        self.most, self.on_the_way, self.changes = told.most, 0, 0
+        self.commands = [IndirectCommand(self) for _ in range(count)]
+
+    def indirectComputeCommandAtIndex_(self, number: int) -> IndirectCommand:
+        return self.commands[number]
+
+    def run(self) -> None:
+        together: list[IndirectCommand] = []
+        for command in [*self.commands, None]:
+            if command is None or command.after_others:
+                for each in reversed(together):
+                    _launch(each.pipeline, each.table, *each.sizes)()  # type: ignore[arg-type]
+                together = []
+            if command is not None:
+                together.append(command)
+
+
 class _Size(ctypes.Structure):
     _fields_ = (("x", ctypes.c_uint), ("y", ctypes.c_uint), ("z", ctypes.c_uint))
 
@@ -248,6 +373,7 @@ class _Size(ctypes.Structure):
 class Commands:
     def __init__(self, queue: Queue) -> None:
         self.queue, self.steps, self.encoders = queue, [], []  # type: ignore[var-annotated]
+        self.indirect: list[IndirectCommandBuffer] = []
         self.committed, self.state = False, 0
         self.problem: NSError | None = None
         self.times = 0.0, 0.0
@@ -264,6 +390,8 @@ class Commands:
         assert not self.committed
         assert all(encoder.ended for encoder in self.encoders)
         self.committed, self.state = True, 2
+        for each in self.indirect:
+            each.on_the_way += 1
         self.queue.waiting.append(self)
         self.queue.count += 1
 
@@ -274,6 +402,8 @@ class Commands:
 
     def run(self) -> None:
         start = time.perf_counter()
+        for each in self.indirect:
+            each.on_the_way -= 1
         problems = self.queue.device.problems
         self.problem = problems.pop(0) if problems else None
         if self.problem is not None:
@@ -312,12 +442,14 @@ class Queue:
 class GPU:
     """room: the bytes of the largest buffer that is given; most: the threads of a workgroup.
 
+    family: of which GPUs it is; commands: the most of an indirect command buffer
     problems: what the next commands end with
     """
 
     def __init__(self, number: int) -> None:
         self.number, self.room, self.most, self.queues = number, 1 << 26, 1024, []  # type: ignore[var-annotated]
         self.problems: list[NSError] = []
+        self.family, self.commands = MTLGPUFamilyApple7, 16384
 
     def name(self) -> str:
         return f"Emulated {self.number}"
@@ -333,6 +465,9 @@ class GPU:
 
     def maxThreadgroupMemoryLength(self) -> int:
         return 32 << 10
+
+    def supportsFamily_(self, family: int) -> bool:
+        return family == self.family
 
     def maxThreadsPerThreadgroup(self) -> MTLSize:
         return MTLSize(1024, 1024, 1024)
@@ -353,13 +488,22 @@ class GPU:
         found = _compiled(source)
         return (None, NSError(3, found)) if isinstance(found, str) else (Library(found), None)
 
-    def newComputePipelineStateWithFunction_error_(
-        self, function: Function, error: None
+    def newIndirectCommandBufferWithDescriptor_maxCommandCount_options_(
+        self, told: MTLIndirectCommandBufferDescriptor, count: int, options: int
+    ) -> IndirectCommandBuffer | None:
+        assert self.family == MTLGPUFamilyApple7
+        assert options == 0
+        assert 0 < count <= 16384
+        return IndirectCommandBuffer(told, count) if count <= self.commands else None
+
+    def newComputePipelineStateWithDescriptor_options_reflection_error_(
+        self, told: MTLComputePipelineDescriptor, options: int, reflection: None, error: None
     ) -> tuple[Pipeline | None, NSError | None]:
-        assert error is None
+        assert error is reflection is None
+        assert options == 0
         if self.most == 0:
             return None, NSError(2, "Compute function exceeds available registers")
-        return Pipeline(function, self.most), None
+        return Pipeline(told.function, self.most, told.indirect), None
 
 
 def modules(count: int = 1) -> tuple[dict[str, types.ModuleType], list[GPU]]:
@@ -369,6 +513,12 @@ def modules(count: int = 1) -> tuple[dict[str, types.ModuleType], list[GPU]]:
     vars(metal).update(
         MTLCompileOptions=MTLCompileOptions,
         MTLSize=MTLSize,
+        MTLComputePipelineDescriptor=MTLComputePipelineDescriptor,
+        MTLGPUFamilyApple7=MTLGPUFamilyApple7,
+        MTLIndirectCommandBufferDescriptor=MTLIndirectCommandBufferDescriptor,
+        MTLIndirectCommandTypeConcurrentDispatch=32,
+        MTLResourceUsageRead=1,
+        MTLResourceUsageWrite=2,
         MTLResourceStorageModeShared=0,
         MTLCommandBufferStatusError=5,
         MTLCreateSystemDefaultDevice=lambda: gpus[-1] if gpus else None,
@@ -376,3 +526,23 @@ def modules(count: int = 1) -> tuple[dict[str, types.ModuleType], list[GPU]]:
     )
     vars(objc).update(autorelease_pool=autorelease_pool)
     return {"Metal": metal, "objc": objc}, gpus
+
+
+@contextlib.contextmanager
+def emulated(count: int = 1) -> Iterator[list[GPU]]:
+    """Within the block device METAL is on these GPUs."""
+    from lazygrad.device import Device
+    from lazygrad.programs.runners import clear_programs
+    from lazygrad.runtime.metal import MetalDevice
+
+    found, gpus = modules(count)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, module in found.items():
+            patch.setitem(sys.modules, name, module)
+        clear_programs()  # those of others are on their GPU
+        Device.register("METAL", MetalDevice)
+        try:
+            yield gpus
+        finally:
+            Device.unregister("METAL")
+            clear_programs()

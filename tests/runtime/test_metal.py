@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +20,6 @@ from lazygrad.device import (
     MissingDeviceError,
     OutOfMemoryError,
 )
-from lazygrad.programs.runners import clear_programs
 from lazygrad.renderer import ProgramSpec
 from lazygrad.runtime import metal as runtime
 from tests.codegen.test_random_opts import check_random_kernels
@@ -36,15 +34,10 @@ NAME = "METAL"
 
 
 @pytest.fixture
-def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[GPU]]:
+def gpus() -> Iterator[list[GPU]]:
     """What the emulated Metal finds; device METAL is on it while a test runs."""
-    modules, found = emulated_metal.modules(2)
-    for name, module in modules.items():
-        monkeypatch.setitem(sys.modules, name, module)
-    clear_programs()  # those of another test are on its GPU
-    Device.register(NAME, runtime.MetalDevice)
-    yield found
-    Device.unregister(NAME)
+    with emulated_metal.emulated(2) as found:
+        yield found
 
 
 @pytest.fixture
@@ -187,6 +180,89 @@ def test_a_captured_function_is_one_command_buffer(gpu: GPU) -> None:
     assert gpu.queues[-1].count == before + 1
 
 
+def indirect_buffers(gpu: GPU, monkeypatch: pytest.MonkeyPatch) -> list[emulated_metal.IndirectCommandBuffer]:
+    """Those that the GPU makes from now on."""
+    made: list[emulated_metal.IndirectCommandBuffer] = []
+    really = gpu.newIndirectCommandBufferWithDescriptor_maxCommandCount_options_
+
+    def make(*given: Any) -> Any:
+        made.append(really(*given))  # type: ignore[arg-type]
+        return made[-1]
+
+    monkeypatch.setattr(gpu, "newIndirectCommandBufferWithDescriptor_maxCommandCount_options_", make)
+    return made
+
+
+def test_a_replay_tells_only_what_changes(gpu: GPU, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = indirect_buffers(gpu, monkeypatch)
+
+    @TinyJit
+    def step(x: Tensor, n: Any) -> Tensor:
+        y = (x * 2).contiguous()
+        return (y.sum(0) + n).contiguous().relu().realize()
+
+    xs = [Tensor(numbers(8, 8, seed=k), device=NAME).realize() for k in range(2)]
+    changes = []
+    for x, n in ((0, 1), (0, 1), (0, 1), (0, 1), (0, 1), (0, 2), (1, 2), (0, 3), (1, 4), (1, 4)):
+        before = sum(each.changes for each in made)
+        found = step(xs[x], Variable("n", 0, 9).bind(n))
+        changes.append(sum(each.changes for each in made) - before)
+        expected = np.maximum(numbers(8, 8, seed=x).sum(0) * 2 + n, 0)
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5, atol=1e-5)
+        del found  # the next result is in its place
+    assert changes[3] == changes[4] == changes[-1] == 0
+    assert [len(each.commands) for each in made] == [3] * len(made)
+    assert changes[8] <= 1  # x; n is in memory
+
+
+def test_replays_do_not_wait_for_each_other(gpu: GPU, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than there are buffers for, each with arguments of its own, and nobody looks in between."""
+    step = TinyJit(lambda x, n: ((x * 2).contiguous().sum(0) + n).realize())
+    xs = [Tensor(numbers(4, 4, seed=k), device=NAME).realize() for k in range(7)]
+    for x in xs[:3]:
+        step(x, Variable("n", 0, 9).bind(0))
+    Device[NAME].synchronize()
+    found = []
+    for k, x in enumerate(xs):
+        found.append(step(x, Variable("n", 0, 9).bind(k)).clone().realize())
+        assert gpu.queues[-1].waiting
+    for k, y in enumerate(found):
+        np.testing.assert_allclose(y.numpy(), numbers(4, 4, seed=k).sum(0) * 2 + k, rtol=1e-5, atol=1e-5)
+
+
+def test_commands_are_encoded_anew_where_there_is_no_indirect_buffer(gpus: list[GPU]) -> None:
+    gpus[1].family = 2002
+    step = TinyJit(lambda x: ((x * 2).contiguous().sum(0) + 1).realize())
+    for k in range(4):
+        before = gpus[1].queues[-1].count if gpus[1].queues else 0
+        found = step(Tensor(numbers(4, 4, seed=k), device=NAME).realize())
+        np.testing.assert_allclose(found.numpy(), numbers(4, 4, seed=k).sum(0) * 2 + 1, rtol=1e-5, atol=1e-5)
+        assert k < 3 or gpus[1].queues[-1].count == before + 1
+
+
+def test_no_room_for_commands(gpu: GPU) -> None:
+    step = TinyJit(lambda x: ((x * 2).contiguous().sum(0) + 1).realize())
+    x = Tensor(numbers(4, 4), device=NAME).realize()
+    step(x)
+    step(x)
+    gpu.commands = 0
+    with pytest.raises(DeviceError, match="METAL has no room for 2 commands"):
+        step(x)
+
+
+def test_a_captured_loop_over_time(gpu: GPU) -> None:
+    @TinyJit
+    def step(x: Tensor) -> Tensor:
+        return (Tensor.scan(lambda c, each: (c * 0.5 + each, None), x[0] * 0, x * 2)[0] + 1).realize()
+
+    for n in range(3):
+        array, expected = numbers(4, 3, seed=n), np.zeros(3, np.float32)
+        for row in array:
+            expected = expected * np.float32(0.5) + row * 2
+        found = step(Tensor(array, device=NAME).realize()).numpy()
+        np.testing.assert_allclose(found, expected + 1, rtol=1e-5, atol=1e-5)
+
+
 def test_few_launches_are_on_their_way(gpu: GPU) -> None:
     x = Tensor(numbers(4), device=NAME).realize()
     for _ in range(200):
@@ -257,7 +333,7 @@ def test_large_sums_are_several_kernels(gpu: GPU) -> None:
 
 def test_gpus_by_number(gpus: list[GPU]) -> None:
     assert Device["METAL"].target.arch == "Emulated 1"  # the system's choice
-    assert Device["METAL:1"].target.arch == "Emulated 0"
+    assert Device["METAL:1"].target.arch == Device["METAL:1"].about() == "Emulated 0"
     x = Tensor(numbers(4), device="METAL")
     assert np.array_equal((x.to("METAL:1") + 1).numpy(), numbers(4) + 1)
     with pytest.raises(

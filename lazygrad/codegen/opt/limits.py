@@ -13,6 +13,8 @@ from ..ranges import IN_REGISTERS
 from .loops import Loops
 from .shared import shared_copies
 
+#: Threads of a warp.
+WARP = 32
 _THREADS = (AxisType.LOCAL, AxisType.WARP, AxisType.GROUP)
 
 
@@ -39,6 +41,12 @@ def shared_bytes(loops: Loops) -> int:
     return total
 
 
+def exchanged_bytes(loops: Loops, threads: int) -> int:
+    """The local memory through which warps give and get their matrices."""
+    cores = [node.arg for node in loops.sink.toposort() if node.op is Ops.WMMA]
+    return max((core.warp_bytes for core in cores), default=0) * (threads // WARP)
+
+
 def exceeded(loops: Loops, target: Target) -> str:
     """Why a workgroup of the target cannot run these loops; "" where it can."""
     if not target.grid:
@@ -47,8 +55,13 @@ def exceeded(loops: Loops, target: Target) -> str:
     most = min(target.group_threads, target.group_sizes[0])
     if threads > most:
         return f"a workgroup would have {threads} threads; {target.name} has at most {most}"
-    parts, copies, room = shared_bytes(loops), shared_copies(loops.sink), target.local_bytes
-    if parts + copies > room:
-        what = " and ".join([*["partial results"] * (parts > 0), *["copies"] * (copies > 0)])
-        return f"{what} would take {parts + copies} bytes of local memory; {target.name} has {room}"
+    taken = {
+        "partial results": shared_bytes(loops),
+        "copies": shared_copies(loops.sink),
+        "matrices": exchanged_bytes(loops, threads),
+    }
+    total, room = sum(taken.values()), target.local_bytes
+    if total > room:
+        what = " and ".join(name for name, nbytes in taken.items() if nbytes)
+        return f"{what} would take {total} bytes of local memory; {target.name} has {room}"
     return ""

@@ -23,6 +23,7 @@ from ..texts import ops_on
 from . import dialects
 from .dialect import Dialect
 from .kernel import Kernel
+from .simdgroups import MetalKernel
 from .wgsl import WGSL, WGSL64, wgsl_target
 from .wgsl_kernel import Module
 
@@ -90,6 +91,9 @@ class MetalRenderer(CStyleRenderer):
     suffix = "metal"
     dialect = dialects.METAL
     plain = staticmethod(dialects.metal_target)
+
+    def _render(self, name: str, uops: Sequence[UOp]) -> str:
+        return MetalKernel(self.dialect, name, uops, self.target).text()
 
 
 class WGSLRenderer(CStyleRenderer):

@@ -30,6 +30,7 @@ class Dialect:
     header          lines at the top of every text
     headers         a dtype that is used, or "INFINITY", "NAN" → a line
     sqrt, trunc, fma     functions, with `{f}` for the C library's letter
+    half_fma        fma of float16, where there are such letters
     bitcast         `{value}` of type `{source}` → the same bits as `{type}`; empty = a small function of ours
     named, changing a value with a name, and one that changes: `{type}`, `{name}` and `{value}`
     counted         the head of a loop, of `{type}`, `{name}`, `{start}` and `{end}`
@@ -59,6 +60,7 @@ class Dialect:
     sqrt: str = "sqrt"
     trunc: str = "trunc"
     fma: str = "fma"
+    half_fma: str = ""
     bitcast: str = ""
     named: str = "{type} {name} = {value};"
     changing: str = "{type} {name} = {value};"

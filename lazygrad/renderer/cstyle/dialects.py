@@ -7,8 +7,8 @@ from dataclasses import replace
 from ...dtype import ALL_DTYPES, dtypes
 from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
-from ...target import Target, has_async_copies, launch_of, tensor_cores_of
-from . import arithmetic, control, extension, memory
+from ...target import SIMDGROUPS, Target, has_async_copies, launch_of, tensor_cores_of
+from . import arithmetic, control, extension, memory, simdgroups
 from .arithmetic import may_overflow, on_unsigned
 from .control import place
 from .dialect import Dialect
@@ -126,6 +126,7 @@ CUDA = Dialect(
     sqrt="sqrt{f}",
     trunc="trunc{f}",
     fma="fma{f}",
+    half_fma="__hfma",
 )
 
 METAL = Dialect(
@@ -133,6 +134,10 @@ METAL = Dialect(
         [
             (UPat(Ops.SPECIAL), place("gid.{axis}", "lid.{axis}")),
             (UPat(Ops.BARRIER), "threadgroup_barrier(mem_flags::mem_threadgroup);"),
+            (UPat(Ops.DEFINE_ACC), simdgroups.begun),
+            (UPat(Ops.WMMA), simdgroups.multiplied),
+            (UPat((Ops.RANGE, Ops.IF)), simdgroups.entered),
+            (UPat((Ops.ENDRANGE, Ops.ENDIF)), simdgroups.left),
             (UPat(Ops.LOAD), load(lanes_at), is_unaligned),
             (UPat(Ops.STORE), store(lanes_to), is_unaligned),
         ]
@@ -196,4 +201,5 @@ def cuda_target(arch: str) -> Target:
 
 def metal_target(arch: str = "") -> Target:
     """Subnormal numbers may count as 0 (Apple's "Metal Shading Language Specification")."""
-    return replace(_gpu("METAL", arch, METAL, 32 << 10), flushes=True, max_args=METAL_ARGUMENTS - 5)
+    base = _gpu("METAL", arch, METAL, 32 << 10)
+    return replace(base, flushes=True, max_args=METAL_ARGUMENTS - 5, tensor_cores=SIMDGROUPS)

@@ -82,7 +82,15 @@ class Functions:
             Ops.SQRT: (self.row.sqrt, 1), Ops.TRUNC: (self.row.trunc, 1), Ops.MULACC: (self.row.fma, 3),
         }[op]  # fmt: skip
         name = template.format(f="" if dtype.scalar_type is dtypes.float64 else "f")
+        if dtype is dtypes.float16 and "{f}" in template:  # the library's functions are of float
+            return self.row.half_fma if op is Ops.MULACC else self._of_half(op, name)
         return self._by_lanes(name, dtype, [dtype] * arity, op.name.lower())
+
+    def _of_half(self, op: Ops, name: str) -> str:
+        """A function of one half in float32, which has digits enough to be rounded twice."""
+        half, single = self.type(dtypes.float16), self.type(dtypes.float32)
+        body = f"return ({half}){name}(({single})x);"
+        return self.write(f"{op.name.lower()}_half", dtypes.float16, f"{half} x", body)
 
     def _by_lanes(self, scalar: str, result: DType, sources: list[DType], base: str = "") -> str:
         """A scalar function on each lane: a loop, of which gcc and clang make vector instructions."""

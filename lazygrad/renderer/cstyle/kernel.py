@@ -16,7 +16,7 @@ class Kernel(Text):
         write(self.uops, self.row.rows, self, "C")
         # before others read what no cache holds
         ordered = ["  __atomic_thread_fence(__ATOMIC_SEQ_CST);"] if self.nontemporal else []
-        body = [*self._taken_scratch(), *self.lines, *ordered, *self._given_scratch(), "}"]
+        body = [*self.opening(), *self.lines, *ordered, *self._given_scratch(), "}"]
         head = self._head()
         return "\n".join([*self._preamble(), head, *body, *(self._entry() if self.row.entry else [])])
 
@@ -69,8 +69,8 @@ class Kernel(Text):
             "}",
         ]
 
-    def _taken_scratch(self) -> list[str]:
-        """What takes the memory of all large tiles at once; the calling thread keeps it."""
+    def opening(self) -> list[str]:
+        """What stands before the lines: the memory of all large tiles, which the calling thread keeps."""
         if not self.scratch:
             return []
         self.functions.texts["scratch"] = f"void* (*{SYMBOL})(unsigned long);\nvoid (*{DONE})(void*);"

@@ -1,0 +1,55 @@
+"""The tables of docs/devices.md are what programs on every device say: each cell is a test (or several, one
+for each family of operations), of which a share runs by default.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.helpers import needs
+from tests.tensor.test_generated_docs import writer
+
+from .every_device import DEVICES, DTYPES, FAMILIES, FEATURES, has, is_right, on, replays_a_list
+
+LIST = "captured functions are given to the runtime as one list"
+
+
+def on_each() -> list[Any]:
+    marks = {name: [needs(*drivers)] if drivers else [] for name, drivers in DEVICES.items()}
+    return [pytest.param(name, marks=own) for name, own in marks.items()]
+
+
+@pytest.fixture(scope="module")
+def cells() -> dict[tuple[str, str], str]:
+    devices = writer("devices")
+    return devices.written(devices.PAGE.read_text("utf-8"))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("device", on_each())
+def test_a_type(device: str, dtype: str, family: str, cells: dict[tuple[str, str], str]) -> None:
+    said = cells[dtype, device]
+    with on(device):
+        assert is_right(device, family, dtype) == (said == "yes" or family in said.split(", "))
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize("device", on_each())
+def test_a_feature(device: str, feature: str, cells: dict[tuple[str, str], str]) -> None:
+    with on(device):
+        assert has(device, feature) == (cells[feature, device] == "yes")
+
+
+@pytest.mark.parametrize("device", on_each())
+def test_what_takes_a_list(device: str, cells: dict[tuple[str, str], str]) -> None:
+    with on(device):
+        assert replays_a_list(device) == (cells[LIST, device] == "yes")
+
+
+def test_every_cell_is_there(cells: dict[tuple[str, str], str]) -> None:
+    """And no other: each is tested."""
+    rows = [*DTYPES, *FEATURES, LIST]
+    assert sorted(cells) == sorted((row, name) for row in rows for name in DEVICES)

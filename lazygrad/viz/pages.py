@@ -23,11 +23,15 @@ LIMIT, STEPS, WIDTH = 80, 300, 70
 
 
 class Page(NamedTuple):
-    """One step: a heading, lines of (mark, text), and the number of the form in whose making it stands."""
+    """One step: a heading, lines of (mark, text), and which form it is or leads to; of a rewrite its rule,
+    and where that is written.
+    """
 
     heading: str
     lines: tuple[tuple[str, str], ...]
     form: int
+    rule: str = ""
+    place: str = ""
 
 
 def pages(recording: Recording, full: bool = False) -> list[Page]:
@@ -42,7 +46,7 @@ def pages(recording: Recording, full: bool = False) -> list[Page]:
             again = f", {times} times" if times > 1 else ""
             where = f"{form.name}, rewrite {place} of {len(told)}{again}"
             rule = f"{step.rule}   ({step.place})" if step.place else step.rule
-            found.append(Page(f"{where}: {rule}", _cut(lines, full), number))
+            found.append(Page(f"{where}: {rule}", _cut(lines, full), number, step.rule, step.place))
         if len(form.rewrites) > STEPS and not full:
             heading += f" (and {len(form.rewrites) - STEPS} more rewrites: --full shows them)"
         now, shape = form_text(form), _kind(form)

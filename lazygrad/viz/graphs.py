@@ -34,12 +34,13 @@ class LayerMarks(Watcher):
 
     A call's result is marked with its layer, and what it was given with the layer around, where nobody has
     marked it before: so inner layers come before outer ones. Layers are called by their path in the outermost
-    module that was seen around them.
+    module that was seen around them, and this by its class.
     """
 
     def __init__(self) -> None:
         self._paths: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._walked: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._outermost: dict[str, int] = {}
         self._layers: weakref.WeakKeyDictionary[UOp, tuple[weakref.ref[Any], bool]] = (
             weakref.WeakKeyDictionary()
         )
@@ -50,13 +51,21 @@ class LayerMarks(Watcher):
             if module not in self._walked:
                 self._walked.add(module)
                 for name, inner in module.named_modules():
-                    self._paths[inner] = name or type(inner).__name__
+                    if name:
+                        self._paths[inner] = name
+                self._paths.setdefault(module, self._own_name(module))
             reference = weakref.ref(module)
         except TypeError:  # a class of the user's whose objects cannot be referred to weakly
             return
         for inside, value in ((True, result), *((False, each) for each in (*args, *kwargs.values()))):
             for tensor in _tensors(value):
                 self._layers.setdefault(tensor.uop, (reference, inside))
+
+    def _own_name(self, module: Any) -> str:
+        """What a module is called that is in no other: its class, with a number if it is not the first."""
+        kind = type(module).__name__
+        count = self._outermost[kind] = self._outermost.get(kind, 0) + 1
+        return kind if count == 1 else f"{kind} {count}"
 
     def path_of(self, node: UOp) -> str | None:
         """The layer of a value; "" outside of all, None where it is unknown."""

@@ -27,6 +27,7 @@ from ..report.profile import code_at, short_path, written_shape
 from ..report.rows import plain_name
 from ..schedule.items import ScheduleItem
 from ..schedule.kernelize import plan_observers
+from ..shape.rules import shape_of
 from .graphs import LayerMarks, graph_rows
 
 
@@ -38,6 +39,7 @@ class Limits:
     kernels      that differ                      items        kernels and copies in the pictures of plans
     nodes        of all graphs together           graphs       that differ
     walked       nodes that are looked at for that, those of graphs met again included
+    alike        graphs that are looked at whose results have the same shapes and are made by the same calls
     """
 
     events: int = 100_000
@@ -47,6 +49,7 @@ class Limits:
     nodes: int = 300_000
     graphs: int = 64
     walked: int = 1_000_000
+    alike: int = 2
 
 
 #: Of an allocation: its end, where it has none yet, and its kernel, where none is known.
@@ -77,6 +80,7 @@ class Session:
         self._alive: dict[int, int] = {}
         self._replays: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._graph_keys: set[int] = set()
+        self._results: dict[int, int] = {}
         self._nodes = self._walked = 0
         self._layers = LayerMarks()
         self._lock = threading.RLock()
@@ -187,6 +191,10 @@ class Session:
         """A graph is about to be planned."""
         limits = self.limits
         with self._lock:
+            results = hash(tuple([(root.op, root.dtype, shape_of(root), _origin(root)) for root in roots]))
+            met = self._results[results] = self._results.get(results, 0) + 1
+            if met > limits.alike:
+                return
             if len(self.graphs) >= limits.graphs or self._walked >= limits.walked:
                 self._leave_out("graphs")
                 return
@@ -298,6 +306,12 @@ class Session:
             "events": self.events,
             "allocations": self.allocations,
         }
+
+
+def _origin(node: UOp) -> tuple[str, str]:
+    """The call that made a node."""
+    origin = node.facts.get("origin")
+    return ("", "") if origin is None else (origin.name, origin.line)
 
 
 def _what_it_does(ast: UOp) -> list[list[Any]]:

@@ -49,7 +49,7 @@ export class GraphView {
       size: nodes.length, from: edges.map((e) => e[0]), to: edges.map((e) => e[1]), widths, heights,
     });
     if (this.latest !== mine) return;
-    Object.assign(this, { nodes, edges, widths, heights, x: found.x, y: found.y });
+    Object.assign(this, { nodes, edges, widths, heights, x: found.x, y: found.y, rank: found.rank });
     this.place = new Map(nodes.map((node, at) => [node.id, at]));
     const layers = [];
     nodes.forEach((_, at) => (layers[found.rank[at]] ??= []).push(at));
@@ -214,12 +214,17 @@ export class GraphView {
     const plain = new Path2D(), marked = new Path2D(), texts = [], straight = edges.length > 5000;
     for (const [a, b, text] of edges) {
       const x1 = x[a], y1 = y[a] + heights[a] / 2, x2 = x[b], y2 = y[b] - heights[b] / 2;
-      if (Math.max(x1, x2) < left || Math.min(x1, x2) > right || Math.max(y1, y2) < top || Math.min(y1, y2) > bottom) continue;
+      const span = this.rank[b] - this.rank[a], near = Math.abs(x1 - x2) < 160;
+      // an edge past other layers bows to the side, so that it is seen beside what stands between
+      const bow = span > 1 && near ? (a % 2 ? 1 : -1) * (170 + 14 * Math.min(span, 10)) : 0;
+      if (Math.max(x1, x2, x1 + bow) < left || Math.min(x1, x2, x1 + bow) > right) continue;
+      if (Math.max(y1, y2) < top || Math.min(y1, y2) > bottom) continue;
       const path = a === selected || b === selected ? marked : plain;
       path.moveTo(x1, y1);
       if (straight) path.lineTo(x2, y2);
+      else if (bow) path.bezierCurveTo(x1 + bow, y1, x2 + bow, y2, x2, y2);
       else path.bezierCurveTo(x1, (y1 + y2) / 2, x2, (y1 + y2) / 2, x2, y2);
-      if (text && texts.length < 300) texts.push([text, (x1 + x2) / 2, (y1 + y2) / 2]);
+      if (text && texts.length < 300) texts.push([text, (x1 + x2) / 2 + 0.75 * bow, (y1 + y2) / 2]);
     }
     context.lineWidth = 1.2;
     context.strokeStyle = color("edge");

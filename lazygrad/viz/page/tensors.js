@@ -12,7 +12,9 @@ export function tensorsView(recording) {
   recording.graphs.forEach((graph, n) => {
     choice.append(make("option", { value: n }, `graph ${n}: ${count(graph.nodes.length, "node")}`));
   });
-  const largest = recording.graphs.reduce((best, graph, n, all) => (graph.nodes.length >= all[best].nodes.length ? n : best), 0);
+  // what has most in layers is first; without layers, what has most nodes
+  const worth = recording.graphs.map((each) => each.nodes.filter((row) => row[LAYER] >= 0).length * 1e6 + each.nodes.length);
+  const largest = worth.reduce((best, value, n) => (value >= worth[best] ? n : best), 0);
   let graph = null, number = largest, paths = [], open = new Set();
   const element = make("section", {},
     make("div", { class: "bar" }, choice,

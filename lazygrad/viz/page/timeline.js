@@ -130,5 +130,5 @@ export function timelineView(recording, open) {
 
   picture.element.parentElement.style.height = `${high}px`;
   picture.element.parentElement.style.minHeight = `${high}px`;
-  return { element, shown: () => picture.redraw(), range: () => [from, to] };
+  return { element, shown: () => picture.redraw(), zoomTo: range };
 }

@@ -7,6 +7,7 @@ generates.
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from .config import VIZ as _VIZ
 from .config import Context
 from .device import Device, GlobalCounters
 from .dtype import DTYPES_BY_NAME, DType, dtypes
@@ -213,3 +214,13 @@ def _load_classic_style() -> None:
 
 
 announce_style("classic", _load_classic_style)
+
+
+def _record() -> None:
+    from .viz import live
+
+    live.begin()
+
+
+if _VIZ:
+    _record()

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from .commands import demo, devices, explain, flags, kernels, llm, tune
+from .commands import demo, devices, explain, flags, kernels, llm, tune, viz
 from .device import DeviceError
 
 
@@ -31,6 +31,7 @@ COMMANDS: dict[str, Command] = {
     "kernels": kernels,
     "llm": llm,
     "tune": tune,
+    "viz": viz,
 }
 
 

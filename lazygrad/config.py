@@ -318,7 +318,12 @@ TF32 = ContextVar(
 FFT = ContextVar("FFT", 1, "0 computes all Fourier transforms as products with small matrices, as a GPU does")
 SCAN = ContextVar("SCAN", 1, "0 unrolls `Tensor.scan` instead of generating a loop")
 GRAPH = ContextVar("GRAPH", 0, "1 prints the graph of each computation before it is cut into kernels")
-VIZ = ContextVar("VIZ", 0, "the same as GRAPH, for scripts that use this name")
+VIZ = ContextVar(
+    "VIZ",
+    0,
+    "1 records what the process does, writes it to a file at the end and, on a terminal, shows it in a "
+    "browser (`python -m lazygrad viz`); without a terminal it also prints graphs, as GRAPH does",
+)
 NO_COLOR = ContextVar("NO_COLOR", "", "any value turns colours off")
 
 

@@ -11,7 +11,7 @@ from ..device import Device
 from ..engine.realize import observe_kernels
 from ..report.terminal import use_color
 from ..schedule.items import ScheduleItem
-from ..viz import pages, plain, record
+from ..viz import brief, pages, plain, record
 from ..viz.record import PlanningRecorder
 from ..viz.walk import in_terminal
 from .script import name_of, run_script, script_argument
@@ -40,9 +40,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help=f"stop the script if the kernel has not run after this time (default {SECONDS:.0f})",
     )
     parser.add_argument(
-        "--plain", action="store_true", help="print all steps as text instead of opening the viewer"
+        "--plain", action="store_true", help="print the forms as text instead of walking through the steps"
     )
-    parser.add_argument("--full", action="store_true", help="do not shorten large graphs")
+    parser.add_argument("--full", action="store_true", help="show every rewrite, and all of large graphs")
 
 
 class _Search(Seen):
@@ -83,8 +83,10 @@ def run(given: argparse.Namespace) -> int:
     renderer = Device[item.bufs[0].device].renderer
     recording = record(item.ast, renderer, [] if NOOPT else None, planning.asked, planning.forms)
     if given.plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        for line in plain(recording, given.full):
+        for line in plain(recording, full=True) if given.full else brief(recording):
             print(line)
+        if not given.full:
+            print("\n--full shows every rewrite with its rule, and all lines")
     else:
         in_terminal(pages(recording, given.full), use_color())
     return 0

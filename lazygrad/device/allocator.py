@@ -8,6 +8,7 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..events import listeners, tell
 from ..locks import table_lock
 from .facts import DeviceError, GlobalCounters, OutOfMemoryError
 
@@ -189,6 +190,8 @@ class Allocator:
                 self._used -= rounded
             raise
         handle.nbytes = nbytes
+        if listeners:
+            tell("alloc", None, self.name, handle, nbytes)
         return handle
 
     def _alloc_or_make_room(self, rounded: int, nbytes: int, options: BufferSpec) -> Any:
@@ -213,6 +216,8 @@ class Allocator:
 
     def free(self, handle: Any, options: BufferSpec = DEFAULT_SPEC, shared: bool = False) -> None:
         """Take back a block that `alloc` gave. A `shared` one, that others still see, is left to them."""
+        if listeners:
+            tell("free", None, handle)
         rounded = self._rounded(handle.nbytes)
         released: list[Any] = []
         with table_lock:

@@ -18,6 +18,7 @@ from ..config import CHECK, DEBUG
 from ..device import Buffer, CompileError, Device, DeviceError, GlobalCounters, copy_memory
 from ..device.reports import ReportBuffer
 from ..dtype import dtypes, storage_fmt
+from ..events import listeners, tell
 from ..ir.index import evaluate, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
@@ -179,7 +180,7 @@ def run_item(item: ScheduleItem, arena: Arena | None = None, position: int = 0) 
             else:
                 buffer.allocate_uncleared()
     checker = Checker(item, runner) if checked else None
-    timed = bool(observers) or DEBUG.value >= 2
+    timed = bool(observers or listeners) or DEBUG.value >= 2
     if DEBUG.value >= 3:
         print_forms(item, runner)
     handles, values = tuple([b._buf for b in bufs]), values_for(runner, item.var_vals)
@@ -249,7 +250,7 @@ def _run_copy(item: ScheduleItem) -> None:
     seconds = time.perf_counter() - start
     GlobalCounters.kernel_count += 1
     GlobalCounters.global_mem += target.nbytes
-    if observers or DEBUG.value >= 2:
+    if observers or listeners or DEBUG.value >= 2:
         name = copy_name(target, source)
         report_run(item, target.device, name, seconds, 0, target.nbytes, target.nbytes, "yellow")
 
@@ -352,6 +353,10 @@ def report_run(
         GlobalCounters.time_sum_s += seconds
     for observer in list(observers):
         observer(item, name, seconds, ops, moved)
+    if listeners:
+        now = time.perf_counter()
+        kind = "copy" if spec is None else "kernel"
+        tell(kind, now - (seconds or 0.0), item, name, ops, accessed, end=now)
     if DEBUG.value >= 2:
         profile.shown.note(item, name, seconds, ops, moved)
         shown = colored(name, "yellow") if spec is None else shown_name(item.ast, spec)

@@ -18,6 +18,7 @@ from ..config import CHECK, DEBUG, JIT, THREADS
 from ..device import Buffer, Device, GlobalCounters, copy_memory
 from ..device.reports import ReportBuffer
 from ..dtype import dtypes
+from ..events import listeners, tell
 from ..ir.reports import FAILED, WORDS
 from ..programs.loops import AllTurns, launch_words
 from ..programs.runners import Runner
@@ -309,6 +310,14 @@ class Replay:
 
     def run(self, handles: list[Any], values: list[int]) -> None:
         """Run the list on the memory of this call, as the flags said in the last `follow_flags`."""
+        if listeners:
+            start = time.perf_counter()
+            self._run(handles, values)
+            tell("replay", start, self)
+        else:
+            self._run(handles, values)
+
+    def _run(self, handles: list[Any], values: list[int]) -> None:
         changing = self.changing
         if self.block is not None:
             if self.is_one_call():

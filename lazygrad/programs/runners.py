@@ -17,6 +17,7 @@ from ..codegen.compile import compile_kernel, stage_times
 from ..codegen.loops import loop_of
 from ..config import CACHELEVEL, CHECK, Context, ContextVar, usable_cores
 from ..device import CompiledDevice, Device, OutOfMemoryError, Program
+from ..events import listeners, tell
 from ..ir.loop import LoopPlan
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec
@@ -69,6 +70,8 @@ class Build:
             start = time.perf_counter()
             lib = self.device.compile(self.spec)
             _count("compile", start)
+            if listeners:
+                tell("compile", start, self.device.name, self.spec.name)
             store_program(self.device, self.key[1], self.spec, lib)
         start = time.perf_counter()
         try:
@@ -217,12 +220,17 @@ def _lowered(key: Key) -> Build:
     """The text of a kernel, or its binary where that is in memory or on disk."""
     name, ast, flags = key
     device = Device[name]
+    start = time.perf_counter()
     found = _compiled.get((device.kind, ast, flags)) if CACHELEVEL >= 1 else None
     if found is None and not CHECK:  # which is there to look at every form
         found = load_program(device, ast)
-    if found is not None:
-        return Build(key, device, *found)
-    return Build(key, device, compile_kernel(ast, device.renderer, opts_for(device, ast)), None)
+    if found is None:
+        build = Build(key, device, compile_kernel(ast, device.renderer, opts_for(device, ast)), None)
+    else:
+        build = Build(key, device, *found)
+    if listeners:
+        tell("lower", start, name, ast, build.spec.name)
+    return build
 
 
 def _count(stage: str, start: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -136,8 +137,10 @@ def _refusal(loops: Loops, kind: OptOps, axis: int, device: CompiledDevice) -> s
 
 
 def print_graphs(roots: Sequence[UOp]) -> None:
-    """With GRAPH=1, what is about to be planned, as the methods of Tensor recorded it."""
-    if SHOW_GRAPH or VIZ:
+    """What is about to be planned, as the methods of Tensor recorded it, with GRAPH=1; with VIZ=1 too, where
+    nobody can be shown a page.
+    """
+    if SHOW_GRAPH or (VIZ and not sys.stdout.isatty()):
         for root in roots:
             show(styled(GRAPH, root))
 

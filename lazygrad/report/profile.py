@@ -162,7 +162,7 @@ class Profile:
         kernel._add(run)
         of_line = self._lines.get(run.line)
         if of_line is None:
-            of_line = self._lines[run.line] = Row(_short_path(run.line), "", code_at(run.line))
+            of_line = self._lines[run.line] = Row(short_path(run.line), "", code_at(run.line))
         of_line._add(run)
 
     # *** showing
@@ -256,7 +256,7 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
-def _short_path(line: str) -> str:
+def short_path(line: str) -> str:
     """`file:line` with the file as seen from the working directory, if it is below it."""
     path, colon, number = line.rpartition(":")
     here = os.getcwd() + os.sep

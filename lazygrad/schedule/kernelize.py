@@ -9,6 +9,7 @@ plans nothing.
 from __future__ import annotations
 
 import itertools
+import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from ..config import CACHELEVEL, CHECK, CHECK_INDEX, DEBUG, FUSE, MEMORY_BUDGET, PLAN_FOR
 from ..device import lock_across_fork
 from ..dtype import dtypes
+from ..events import listeners, tell
 from ..ir.device import device_of
 from ..ir.index import as_sint, substitute
 from ..ir.ops import MOVEMENT, Ops
@@ -78,11 +80,14 @@ def kernelize(roots: Sequence[UOp], pending: Pending, attempt: Attempt | None = 
         wanted = _open_roots(roots)
         if not wanted:
             return
+        start = time.perf_counter()
         for observer in plan_observers:
             observer(wanted)
         if CHECK == 1:
             verify(UOp(Ops.SINK, src=tuple(wanted)), TENSOR, "the methods of Tensor")
         _plan_and_bind(run(COLLECT, _with_siblings(Asked.of(wanted)), Job(pending)), attempt)
+        if listeners:
+            tell("plan", start, wanted)
 
 
 _SEVERAL = (Ops.CUSTOM, Ops.LOOP)

@@ -20,14 +20,20 @@ from .record import Form, Recording, Rewrite
 
 #: Lines of one page, rewrites looked at for one form, characters of a collapsed part.
 LIMIT, STEPS, WIDTH = 80, 300, 70
+#: What is told in brief: lines of a form and of the last one, characters of a line.
+BRIEF, BRIEF_LAST, WIDE = 5, 20, 110
 
 
 class Page(NamedTuple):
-    """One step: a heading, lines of (mark, text), and the number of the form in whose making it stands."""
+    """One step: a heading, lines of (mark, text), and which form it is or leads to; of a rewrite its rule,
+    and where that is written.
+    """
 
     heading: str
     lines: tuple[tuple[str, str], ...]
     form: int
+    rule: str = ""
+    place: str = ""
 
 
 def pages(recording: Recording, full: bool = False) -> list[Page]:
@@ -42,7 +48,7 @@ def pages(recording: Recording, full: bool = False) -> list[Page]:
             again = f", {times} times" if times > 1 else ""
             where = f"{form.name}, rewrite {place} of {len(told)}{again}"
             rule = f"{step.rule}   ({step.place})" if step.place else step.rule
-            found.append(Page(f"{where}: {rule}", _cut(lines, full), number))
+            found.append(Page(f"{where}: {rule}", _cut(lines, full), number, step.rule, step.place))
         if len(form.rewrites) > STEPS and not full:
             heading += f" (and {len(form.rewrites) - STEPS} more rewrites: --full shows them)"
         now, shape = form_text(form), _kind(form)
@@ -61,6 +67,26 @@ def plain(recording: Recording, full: bool = False) -> Iterator[str]:
         yield f"== {page.heading}"
         for mark, text in page.lines:
             yield f"{mark} {text}".rstrip()
+
+
+def brief(recording: Recording) -> Iterator[str]:
+    """The forms alone, each by its first lines: what fits a screen or two."""
+    count = sum(len(form.rewrites) for form in recording.forms)
+    yield f"kernel {recording.name} for {recording.target}: {len(recording.forms)} forms, {count} rewrites"
+    before: list[str] = []
+    for form in recording.forms:
+        rewrites = f" ({len(form.rewrites)} rewrites)" if form.rewrites else ""
+        now = form_text(form)
+        yield ""
+        yield f"== form {form.number}, after {form.name}{rewrites}: {form.promise}"
+        if now == before:
+            yield "  reads as before"
+            continue
+        most = BRIEF_LAST if form is recording.forms[-1] else BRIEF
+        yield from (f"  {line}" if len(line) < WIDE else f"  {line[: WIDE - 1]}…" for line in now[:most])
+        if len(now) > most:
+            yield f"  ... {len(now) - most} more lines"
+        before = now
 
 
 # *** a form
@@ -111,26 +137,33 @@ def _told(rewrites: Sequence[Rewrite]) -> list[tuple[list[tuple[str, str]], Rewr
     """(lines, rewrite, how often), each different one once, in the order of its first time."""
     found: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Rewrite, int]] = {}
     known: set[UOp] = set()
+    texts: dict[UOp, str] = {}
     for step in rewrites:
-        key = (step.rule, tuple(rewrite_lines(step, known)))
+        key = (step.rule, tuple(rewrite_lines(step, known, texts)))
         first, times = found.get(key, (step, 0))
         found[key] = (first, times + 1)
         known |= {step.before, step.after}
     return [(list(lines), step, times) for (_, lines), (step, times) in found.items()]
 
 
-def rewrite_lines(step: Rewrite, known: Collection[UOp] = ()) -> list[tuple[str, str]]:
+def rewrite_lines(
+    step: Rewrite, known: Collection[UOp] = (), texts: dict[UOp, str] | None = None
+) -> list[tuple[str, str]]:
     """A rewrite: the tree before, with what goes marked, and the tree after, with what is new marked.
 
     known  what an earlier rewrite was about: as a part of this one it is a line
+    texts  the lines of parts that were written before, to which those of this one are added
     """
     if step.whole:
         return _marked(styled(LOOPS, step.before).splitlines(), styled(LOOPS, step.after).splitlines())
     old, new = set(step.before.toposort()), set(step.after.toposort())
-    return [*_tree(step.before, new, known, "-"), *_tree(step.after, old, known, "+")]
+    lines = {} if texts is None else texts
+    return [*_tree(step.before, new, known, lines, "-"), *_tree(step.after, old, known, lines, "+")]
 
 
-def _tree(root: UOp, unchanged: set[UOp], known: Collection[UOp], mark: str) -> list[tuple[str, str]]:
+def _tree(
+    root: UOp, unchanged: set[UOp], known: Collection[UOp], texts: dict[UOp, str], mark: str
+) -> list[tuple[str, str]]:
     """A node per line. What is unchanged or known is one line, what is met again is not told again."""
     lines: list[tuple[str, str]] = []
     met: set[UOp] = set()
@@ -139,7 +172,9 @@ def _tree(root: UOp, unchanged: set[UOp], known: Collection[UOp], mark: str) -> 
         node, depth = stack.pop()
         indent = "  " * min(depth, 20)
         if node in unchanged or node.op is Ops.CONST or (depth and node in known):
-            lines.append((" " if lines and node in unchanged else mark, f"{indent}{_one_line(node)}"))
+            if node not in texts:
+                texts[node] = _one_line(node)
+            lines.append((" " if lines and node in unchanged else mark, f"{indent}{texts[node]}"))
         elif node in met:
             lines.append((mark, f"{indent}{node.op}, as above"))
         else:

@@ -216,7 +216,7 @@ def test_marks_have_colours():
 
 
 def test_a_script_is_explained_in_a_pipe(tmp_path):
-    done = command(tmp_path, DOT)
+    done = command(tmp_path, DOT, "--full")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("kernel r_4 for LLVMRenderer(")
     for heading in (
@@ -230,6 +230,22 @@ def test_a_script_is_explained_in_a_pipe(tmp_path):
     assert re.search(r"== lower, rewrite 1 of \d+: \w+ +\(lazygrad/codegen/lower\.py:\d+\)", done.stdout)
     assert "define internal void @r_4(" in done.stdout
     assert "not reached" not in done.stderr  # the script ends where its kernel has run
+
+
+def test_in_brief_it_fits_a_screen_or_two(tmp_path, capsys):
+    path = tmp_path / "script.py"
+    path.write_text(
+        "from lazygrad import Tensor\nTensor.randn(64, 64).matmul(Tensor.randn(64, 64)).softmax().tolist()"
+    )
+    assert main(["explain", str(path), "--plain"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) < 140
+    assert max(map(len, lines[1:-2])) <= 140
+    headings = [line for line in lines if line.startswith("== form ")]
+    assert [line.split()[2].rstrip(",") for line in headings][-4:] == ["5", "6", "7", "8"]
+    assert any("rewrites)" in line for line in headings)
+    assert not any(", rewrite 1 of " in line for line in lines)
+    assert lines[-1] == "--full shows every rewrite with its rule, and all lines"
 
 
 def test_another_kernel_is_chosen_by_number(tmp_path):

@@ -1,0 +1,97 @@
+"""`python -m lazygrad viz script.py`: what a script does, seen in a browser, as a picture or as text."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+from ..viz.details import add_details
+from ..viz.files import RecordingError, read_recording, write_recording
+from ..viz.live import SECONDS
+from ..viz.schedule_text import schedule_text
+from ..viz.server import Server
+from ..viz.session import Session
+from ..viz.svg import schedule_svg
+from ..viz.timeline import trace_events
+from .script import name_of, run_script, script_argument
+from .words import seconds
+
+HELP = "show what a script does: its graphs, kernels, times and memory, in a browser, a picture or as text"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    script_argument(parser)
+    parser.epilog = "SCRIPT may also be a saved recording. What the script prints goes to stderr."
+    parser.add_argument("--save", metavar="FILE", help="write the recording there (.json or .json.gz)")
+    parser.add_argument("--svg", metavar="FILE", help="draw the schedule there, and open no browser")
+    parser.add_argument("--text", action="store_true", help="print the schedule, and open no browser")
+    parser.add_argument("--trace", metavar="FILE", help="write the timeline there for ui.perfetto.dev")
+    parser.add_argument(
+        "--log",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="show the curves that lazygrad.log wrote there; given twice, two runs are laid over each other",
+    )
+    parser.add_argument("--port", type=int, default=0, help="of the page (by default a free one)")
+    parser.add_argument("--open", action="store_true", help="open the page in the browser of this machine")
+    parser.add_argument(
+        "--seconds",
+        type=seconds,
+        default=SECONDS,
+        help=f"how long to look at kernels after the script has ended (default {SECONDS:.0f})",
+    )
+
+
+def run(given: argparse.Namespace) -> int:
+    found, status = _recording(given)
+    if found is None:
+        return status
+    if given.save:
+        write_recording(found, given.save)
+    if given.svg:
+        Path(given.svg).write_text(schedule_svg(found), encoding="utf-8")
+    if given.trace:
+        Path(given.trace).write_text(json.dumps(trace_events(found)), encoding="utf-8")
+    if given.text:
+        size = shutil.get_terminal_size((100, 40))
+        print(schedule_text(found, max(size.lines - 2, 10), max(size.columns, 80)))
+    if given.save or given.svg or given.trace or given.text:
+        return status
+    try:
+        server = Server(found, given.port, [Path(path) for path in given.log])
+    except OSError as error:
+        print(f"lazygrad viz: port {given.port} cannot be had: {error}", file=sys.stderr)
+        return 1
+    print(f"{server.url}  (Ctrl-C ends)", flush=True)
+    if given.open:
+        webbrowser.open(server.url)
+    server.run()
+    return status
+
+
+def _recording(given: argparse.Namespace) -> tuple[dict[str, Any] | None, int]:
+    """What a file holds, or what a script did; and the exit status."""
+    if given.script is not None and given.script.endswith((".json", ".gz")):
+        try:
+            return read_recording(given.script), 0
+        except RecordingError as error:
+            print(f"lazygrad viz: {error}", file=sys.stderr)
+            return None, 1
+    session = Session()
+    with session.recording():
+        status = run_script(given)
+    if not session.kernels:
+        if status == 0:
+            print(f"lazygrad viz: {name_of(given)} runs no kernel", file=sys.stderr)
+        return None, status or 1
+    rows = session.rows()
+    rows["made"]["script"] = name_of(given)
+    if not given.text and not given.svg:
+        add_details(rows, list(session.kernels), given.seconds)
+    return rows, status

@@ -1,0 +1,150 @@
+"""What is to be seen of one kernel: its forms with every rewrite, its loops after each Opt, its text for each
+target, its machine code, what it was predicted to take. Nothing of it is needed while a script runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..codegen.compile import compile_kernel, stages
+from ..codegen.loops import loop_of
+from ..codegen.opt import KernelOptError, Loops, Opt, apply_opt
+from ..codegen.predict import predict
+from ..config import NOOPT
+from ..device import CompileError, Device, DeviceError
+from ..inspection.targets import TARGETS
+from ..ir.expression import range_names, render
+from ..ir.loops_text import loops_text
+from ..ir.nest import Block, loop_nest
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..renderer import Renderer
+from ..renderer.cstyle import CStyleRenderer
+from ..report.roofline import roofline
+from .pages import pages
+from .record import record
+
+#: Lines of machine code, steps of one kernel.
+ASSEMBLY, STEPS = 400, 400
+#: What a kernel may be that a target cannot have.
+_REFUSED = (NotImplementedError, CompileError, DeviceError, KernelOptError, ValueError)
+
+
+def add_details(rows: dict[str, Any], kernels: Sequence[tuple[str, UOp]], seconds: float) -> None:
+    """Add to the rows of kernels what there is to see, of those that took longest first, for so many seconds.
+
+    kernels  the device and the AST of each row
+    """
+    end = time.monotonic() + seconds
+    order = sorted(range(len(kernels)), key=lambda n: -rows["kernels"][n]["seconds"])
+    without = 0
+    for number in order:
+        row, (device, ast) = rows["kernels"][number], kernels[number]
+        if ast.op is Ops.COPY or loop_of(ast) is not None:
+            continue
+        if time.monotonic() > end:
+            without += 1
+            continue
+        with contextlib.suppress(*_REFUSED):
+            row["details"] = details(device, ast)
+    if without:
+        rows["left_out"]["details"] = without
+    rows["rooflines"] = {device: _roofline(device) for device in dict.fromkeys(d for d, _ in kernels)}
+
+
+def details(device: str, ast: UOp) -> dict[str, Any]:
+    """Everything of one kernel, as plain values."""
+    found = Device[device]
+    renderer: Renderer = found.renderer
+    opts: list[Opt] | None = [] if NOOPT else None
+    recording = record(ast, renderer, opts)
+    steps = pages(recording)
+    spec = compile_kernel(ast, renderer, opts)
+    return {
+        "steps": [
+            {
+                "form": recording.forms[page.form].number,
+                "heading": page.heading,
+                "rule": page.rule,
+                "place": page.place,
+                "lines": [list(line) for line in page.lines],
+            }
+            for page in steps[:STEPS]
+        ],
+        "steps_left_out": max(len(steps) - STEPS, 0),
+        "opts": list(_each_opt(ast, renderer, spec.applied_opts)),
+        "sources": {"own": spec.src, **_other_targets(ast)},
+        "assembly": _assembly(found, spec.src),
+        "cycles": round(predict(spec.uops, renderer.target)) if spec.uops else None,
+        "launch": [str(spec.global_size), str(spec.local_size)] if spec.global_size else None,
+    }
+
+
+def _each_opt(ast: UOp, renderer: Renderer, applied: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """The loops before any Opt, and after each."""
+    _, lowered = next(stages(ast, renderer, ()))
+    if not isinstance(lowered, UOp):  # a sort is written as a linear program at once
+        return
+    loops = Loops.of(lowered)
+    yield {"opt": "no Opt", **_loops(loops.finished())}
+    for opt in applied:
+        loops = apply_opt(loops, opt, renderer.target)
+        yield {"opt": repr(opt), **_loops(loops.finished())}
+
+
+def _loops(sink: UOp) -> dict[str, Any]:
+    body = loop_nest(sink)
+    names = range_names([block.range for block in body.walk() if block.range is not None])
+    return {"text": loops_text(sink), "loops": _tree(body, names)}
+
+
+def _tree(block: Block, names: dict[UOp, str]) -> list[dict[str, Any]]:
+    """The loops inside a loop."""
+    found = []
+    for item in block.items:
+        if isinstance(item, Block) and item.range is not None:
+            size = render(item.range.src[-1])
+            kind = item.range.arg.kind.name
+            found.append(
+                {"name": names[item.range], "size": size, "kind": kind, "inside": _tree(item, names)}
+            )
+    return found
+
+
+def _other_targets(ast: UOp) -> dict[str, str]:
+    """The kernel's text for each target that needs no device here, or why there is none."""
+    makers: dict[str, Any] = {
+        "c": CStyleRenderer,
+        **{name: make for name, (_, make) in TARGETS.items() if make},
+    }
+    texts = {}
+    for name, make in makers.items():
+        try:
+            texts[name] = compile_kernel(ast, make()).src
+        except _REFUSED as error:
+            texts[name] = f"not for this target: {error}"
+    return texts
+
+
+def _assembly(device: Any, source: str) -> str:
+    if device.compiler is None:
+        return ""
+    try:
+        lines = device.compiler.disassemble(source).splitlines()
+    except _REFUSED as error:
+        return str(error)
+    more = [f"... {len(lines) - ASSEMBLY} more lines"] if len(lines) > ASSEMBLY else []
+    return "\n".join([*lines[:ASSEMBLY], *more])
+
+
+def _roofline(device: str) -> dict[str, Any] | None:
+    try:
+        found = roofline(device)
+    except _REFUSED:
+        return None
+    if found is None:
+        return None
+    return {"ops": found.ops, "caches": [list(cache) for cache in found.caches], "memory": found.memory}

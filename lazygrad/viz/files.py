@@ -1,0 +1,73 @@
+"""A recording as a file: one JSON object, compressed by gzip where the file's name ends with `.gz`.
+
+"format"       "lazygrad recording"
+"version"      1; a reader refuses others
+"made"         script, python, machine, device (the default one), when (seconds since 1970), wall (seconds)
+"left_out"     what there was too much of → how much of it is not here
+"names"        texts that others refer to by number: devices, layers, labels
+"threads"      names of threads, by number
+"calls"        [method, file:line, the line's text] of calls of the user, by number
+"graphs"       the tensor graphs that were planned: {"at", "nodes", "roots", "left_out"} (`graphs.py`)
+"kernels"      what ran, each once: {"number", "name", "kind", "device", "shape", "calls", "runs",
+               "seconds", "best", "ops", "accessed", "does", "details"} (`details.py`; not for all)
+"items"        kernels where they stand in plans: {"plan", "kernel", "writes", "reads", "sizes", "ends",
+               "kept"}; what is written and read is [number of the memory, bytes]; "ends" says why each
+               output is stored: [reason, kernels that read it again, call]
+"events"       [kind, begin, duration, thread, device, what] in microseconds; what: the number of a kernel,
+               or -1 minus that of a name
+"allocations"  [begin, end (null: not freed), bytes, device, kernel that wrote it first (-1), call (-1)]
+"rooflines"    device → {"ops", "caches", "memory"}: the most that it was measured to do in a second
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+FORMAT, VERSION = "lazygrad recording", 1
+#: Bytes that a recording may have when it is read.
+MOST = 1 << 30
+_LISTS = ("names", "threads", "calls", "graphs", "kernels", "items", "events", "allocations")
+
+
+class RecordingError(ValueError):
+    """A file is no recording that can be read here."""
+
+
+def write_recording(rows: dict[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write a recording; a file of that name is replaced when the new one is complete."""
+    where = Path(path)
+    where.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"format": FORMAT, "version": VERSION, **rows}, separators=(",", ":")).encode()
+    part = where.with_name(f"{where.name}.{os.getpid()}.part")
+    part.write_bytes(gzip.compress(text, 5) if where.suffix == ".gz" else text)
+    os.replace(part, where)
+
+
+def read_recording(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a recording. RecordingError says what is wrong with it."""
+    try:
+        with open(path, "rb") as file:
+            begin = file.read(2)
+            file.seek(0)
+            text = (gzip.GzipFile(fileobj=file) if begin == b"\x1f\x8b" else file).read(MOST + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise RecordingError(f"{path} cannot be read: {error}") from None
+    if len(text) > MOST:
+        raise RecordingError(f"{path} is larger than {MOST:,} bytes")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RecordingError(f"{path} is no recording: {error}") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise RecordingError(f"{path} is no recording of lazygrad")
+    if found.get("version") != VERSION:
+        raise RecordingError(f"{path} has version {found.get('version')!r}; this lazygrad reads {VERSION}")
+    missing = [name for name in _LISTS if not isinstance(found.get(name), list)]
+    if missing:
+        raise RecordingError(f"{path} has no {', '.join(missing)}")
+    return found

@@ -1,0 +1,171 @@
+"""Tensor graphs as rows of plain values: what a recording keeps of a graph, without its nodes and memory.
+
+Nodes are numbered in the order of the walk, each after its sources. Numbers, devices and what makes memory
+unique are no nodes here: a number is a part of the text of who uses it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..dtype import DType
+from ..ir.device import device_of
+from ..ir.expression import arg_text
+from ..ir.ops import MOVEMENT, Ops
+from ..ir.uop import UOp, toposort
+from ..nn.module import Module, Watcher
+from ..schedule.in_memory import is_held
+from ..schedule.lifted_numbers import constant_below
+from ..schedule.versions import effective
+from ..shape.rules import shape_of
+from ..shape.sizes import shape_text, vmax
+from ..tensor import Tensor
+
+#: Characters of what a node's argument is shown as.
+ARGUMENT = 80
+_BESIDE = frozenset((Ops.CONST, Ops.DEVICE, Ops.UNIQUE))
+_SHOWN = (int, float, str, bool, tuple, Ops, type(None))
+
+
+class LayerMarks(Watcher):
+    """Which layer made a value: a watcher of modules' calls (`nn.module.watched`).
+
+    A call's result is marked with its layer, and what it was given with the layer around, where nobody has
+    marked it before: so inner layers come before outer ones. Layers are called by their path in the outermost
+    module that was seen around them, and this by its class.
+    """
+
+    def __init__(self) -> None:
+        self._paths: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._walked: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._outermost: dict[str, int] = {}
+        self._layers: weakref.WeakKeyDictionary[UOp, tuple[weakref.ref[Any], bool]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def called(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """A module has given a result."""
+        try:
+            if module not in self._walked:
+                self._walked.add(module)
+                for name, inner in module.named_modules():
+                    if name:
+                        self._paths[inner] = name
+                self._paths.setdefault(module, self._own_name(module))
+            reference = weakref.ref(module)
+        except TypeError:  # a class of the user's whose objects cannot be referred to weakly
+            return
+        for inside, value in ((True, result), *((False, each) for each in (*args, *kwargs.values()))):
+            for tensor in _tensors(value):
+                self._layers.setdefault(tensor.uop, (reference, inside))
+
+    def _own_name(self, module: Any) -> str:
+        """What a module is called that is in no other: its class, with a number if it is not the first."""
+        kind = type(module).__name__
+        count = self._outermost[kind] = self._outermost.get(kind, 0) + 1
+        return kind if count == 1 else f"{kind} {count}"
+
+    def path_of(self, node: UOp) -> str | None:
+        """The layer of a value; "" outside of all, None where it is unknown."""
+        found = self._layers.get(node)
+        if found is None:
+            return None
+        module = found[0]()
+        path = "" if module is None else self._paths.get(module, "")
+        return path if found[1] else path.rpartition(".")[0]
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list | tuple):
+        return []
+    return [each for each in value if isinstance(each, Tensor)]
+
+
+def graph_rows(
+    roots: Sequence[UOp],
+    most: int,
+    call: Callable[[Any], int],
+    name: Callable[[str], int],
+    layers: LayerMarks,
+) -> dict[str, Any]:
+    """A graph as {"nodes": rows, "roots": numbers, "left_out": count}, at most so many nodes.
+
+    A row is [op, dtype, shape, bytes, device, argument, call, layer, sources]: texts but for bytes, the
+    number of the user's call and of the layer's name (`call` and `name` give these; -1: none), and the
+    numbers of the nodes that it reads.
+    """
+    order = [node for node in toposort(roots, _sources) if not _is_beside(node)]
+    layer_of = _layers(order, layers)
+    number: dict[UOp, int] = {}
+    rows: list[list[Any]] = []
+    for node in order[-most:] if len(order) > most else order:
+        number[node] = len(rows)
+        sources = list(dict.fromkeys(number[source] for source in _sources(node) if source in number))
+        path = layer_of.get(node, "")
+        shape = shape_of(node)
+        rows.append(
+            [
+                node.op.name,
+                repr(node.dtype).replace("dtypes.", ""),
+                "" if shape is None else shape_text(shape),
+                _nbytes(shape, node.dtype),
+                str(device_of(node) or ""),
+                _argument(node),
+                call(node.facts.get("origin")),
+                name(path) if path else -1,
+                sources,
+            ]
+        )
+    return {
+        "nodes": rows,
+        "roots": [number[root] for root in roots if root in number],
+        "left_out": len(order) - len(rows),
+    }
+
+
+def _sources(node: UOp) -> list[UOp]:
+    """What a node reads: memory where that is computed already."""
+    return [] if is_held(node) or node.op is Ops.KERNEL else [effective(source) for source in node.src]
+
+
+def _is_beside(node: UOp) -> bool:
+    return node.op in _BESIDE or (node.op in MOVEMENT and constant_below(node) is not None)
+
+
+def _layers(order: Sequence[UOp], marks: LayerMarks) -> dict[UOp, str]:
+    """Each node is in the layer that it is marked with, or in that of what reads it."""
+    found: dict[UOp, str] = {}
+    for node in reversed(order):
+        own = marks.path_of(node)
+        path = found.get(node, "") if own is None else own
+        found[node] = path
+        for source in _sources(node):
+            found.setdefault(source, path)
+    return found
+
+
+def _nbytes(shape: Any, dtype: DType) -> int:
+    count = 1
+    for size in shape or ():
+        count *= vmax(size)
+    return 0 if shape is None else int(count) * dtype.itemsize
+
+
+def _argument(node: UOp) -> str:
+    """What is told of a node besides its shape: its argument, and the numbers that it computes with."""
+    numbers = []
+    for source in node.src:
+        constant = source if source.op is Ops.CONST else constant_below(source)
+        if constant is not None and constant.op is Ops.CONST:
+            numbers.append(arg_text(constant))
+    said = ", ".join(numbers)
+    if node.op not in (Ops.RESHAPE, Ops.EXPAND, Ops.BUFFER) and node.arg is not None:
+        own = arg_text(node) if isinstance(node.arg, _SHOWN) else type(node.arg).__name__
+        said = f"{own}; {said}" if said else own
+    return said if len(said) <= ARGUMENT else f"{said[: ARGUMENT - 1]}…"

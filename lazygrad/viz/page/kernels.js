@@ -1,0 +1,154 @@
+// Kernels: a table of all, and of one its forms and rewrites, its loops under each Opt, its texts, its place on the
+// roofline.
+import { bytes, callElement, count, draw, facts, make, rate, seconds } from "./words.js";
+
+export function kernelsView(recording) {
+  const side = make("div", { class: "panel", "aria-label": "the kernel that is selected" });
+  const body = make("tbody");
+  const columns = [
+    ["kernel", (k) => k.name], ["shape", (k) => k.shape], ["runs", (k) => k.runs], ["best", (k) => k.best],
+    ["all runs", (k) => k.seconds], ["per second", (k) => (k.best ? k.accessed / k.best : 0)],
+  ];
+  const head = make("tr", {}, columns.map(([name, of], n) => make("th", { class: n > 1 ? "number" : null, scope: "col" },
+    make("button", { onclick: () => fill(of) }, name))));
+  const element = make("section", {},
+    make("div", { class: "split kernels" },
+      make("div", { class: "panel" }, make("table", { "aria-label": "kernels" }, make("thead", {}, head), body)), side));
+  let selected = -1;
+
+  function fill(of) {
+    const rows = [...recording.kernels].sort((a, b) => (of(a) < of(b) ? 1 : of(a) > of(b) ? -1 : a.number - b.number));
+    body.replaceChildren(...rows.map((kernel) => make("tr", { "data-kernel": kernel.number },
+      make("td", {}, make("button", { onclick: () => reveal(kernel.number) }, kernel.name)),
+      make("td", {}, kernel.shape), make("td", { class: "number" }, kernel.runs),
+      make("td", { class: "number" }, seconds(kernel.best)), make("td", { class: "number" }, seconds(kernel.seconds)),
+      make("td", { class: "number" }, kernel.best ? rate(kernel.accessed / kernel.best, "B") : ""))));
+    mark();
+  }
+
+  function mark() {
+    for (const row of body.children) row.setAttribute("aria-selected", String(Number(row.dataset.kernel) === selected));
+  }
+
+  async function reveal(number) {
+    selected = number;
+    mark();
+    const kernel = recording.kernels[number];
+    const parts = [
+      make("h2", { id: "kernel-name" }, `${kernel.name} ${kernel.shape}`),
+      facts([
+        ["device", kernel.device], ["runs", kernel.runs ? `${kernel.runs} one by one` : "only as a part of replays"],
+        ["time", kernel.runs ? `${seconds(kernel.best)} at best, ${seconds(kernel.seconds)} in all` : ""],
+        ["operations", kernel.best ? `${kernel.ops.toLocaleString("en")}, ${rate(kernel.ops / kernel.best, "/s")}` : kernel.ops],
+        ["touches", bytes(kernel.accessed)],
+      ]),
+      ...kernel.calls.filter((n) => n >= 0).map((n) => callElement(recording, n)),
+    ];
+    side.replaceChildren(...parts);
+    const roof = roofline(recording, kernel);
+    if (roof) side.append(roof);
+    if (!kernel.has_details) {
+      side.append(make("p", { class: "soft" }, "The recording has no forms of this one: it is a copy or a loop over " +
+        "time, or the time for looking at kernels (--seconds) was over."));
+      return;
+    }
+    const details = await (await fetch(`kernels/${number}.json`)).json();
+    if (selected !== number) return;
+    if (details.cycles !== null) {
+      side.append(facts([
+        ["predicted", `${details.cycles.toLocaleString("en")} cycles` +
+          (kernel.best ? `; at its best time that is ${(details.cycles / kernel.best / 1e9).toPrecision(3)} GHz` : "")],
+        ["launch", details.launch ? `grid ${details.launch[0]}, workgroup ${details.launch[1]}` : ""],
+      ]));
+    }
+    side.append(forms(details), loops(details), texts(details));
+  }
+
+  fill((k) => k.seconds);
+  return { element, reveal, shown: () => selected < 0 && recording.kernels.length && reveal(longest(recording)) };
+}
+
+function longest(recording) {
+  return recording.kernels.reduce((best, k) => (k.seconds > recording.kernels[best].seconds ? k.number : best), 0);
+}
+
+/** Every form and every rewrite, one at a time. */
+function forms(details) {
+  const steps = details.steps;
+  const heading = make("p", { id: "step-heading", "aria-live": "polite" }), text = make("pre", { id: "step-text", tabindex: 0 });
+  const slider = make("input", { type: "range", min: 0, max: steps.length - 1, value: 0, "aria-label": "step", id: "step" });
+  const go = (at) => {
+    at = Math.min(Math.max(at, 0), steps.length - 1);
+    slider.value = at;
+    const step = steps[at];
+    heading.textContent = `[${at + 1}/${steps.length}] ${step.heading}`;
+    text.replaceChildren(...step.lines.map(([sign, line]) =>
+      make("span", { class: { "-": "gone", "+": "came" }[sign] ?? null }, `${sign} ${line}\n`)));
+  };
+  const form = (by) => {
+    const isForm = (n) => !steps[n].rule;
+    for (let n = Number(slider.value) + by; n >= 0 && n < steps.length; n += by) if (isForm(n)) return go(n);
+    return go(by < 0 ? 0 : steps.length - 1);
+  };
+  slider.addEventListener("input", () => go(Number(slider.value)));
+  const button = (name, run, id) => make("button", { onclick: run, id }, name);
+  const first = steps.findIndex((step) => !step.rule);
+  go(Math.max(first, 0));
+  return make("section", { "aria-label": "forms and rewrites" }, make("h2", {}, "Forms and rewrites"),
+    make("div", { class: "bar" }, button("previous form", () => form(-1), "form-back"),
+      button("previous", () => go(Number(slider.value) - 1), "step-back"), slider,
+      button("next", () => go(Number(slider.value) + 1), "step-next"), button("next form", () => form(1), "form-next")),
+    heading, text,
+    details.steps_left_out ? make("p", { class: "soft" }, `${details.steps_left_out} more steps are not in the recording`) : null);
+}
+
+/** The loops before and after each Opt. */
+function loops(details) {
+  if (!details.opts.length) return make("p", { class: "soft" }, "It is written as a linear program at once: there are no loops to optimize.");
+  const name = make("output", { id: "opt-name" }), tree = make("div", { id: "loops" }), text = make("pre", { tabindex: 0 });
+  const slider = make("input", {
+    type: "range", min: 0, max: details.opts.length - 1, value: details.opts.length - 1, id: "opts", "aria-label": "Opts applied",
+  });
+  const branch = (inside) => (inside.length ? make("ul", { class: "tree" }, inside.map((loop) => make("li", {},
+    `${loop.name} in 0..${loop.size} `, make("span", { class: "kind" }, loop.kind), branch(loop.inside)))) : "");
+  const go = () => {
+    const at = Number(slider.value), shown = details.opts[at];
+    name.textContent = `${at} of ${details.opts.length - 1}: ${shown.opt}`;
+    tree.replaceChildren(branch(shown.loops));
+    text.textContent = shown.text;
+  };
+  slider.addEventListener("input", go);
+  go();
+  return make("section", { "aria-label": "loops" }, make("h2", {}, "Loops, Opt by Opt"), slider, name, tree, text);
+}
+
+function texts(details) {
+  const all = { ...details.sources };
+  if (details.assembly) all.assembly = details.assembly;
+  const text = make("pre", { id: "source", tabindex: 0 });
+  const choice = make("select", { id: "target", "aria-label": "target", onchange: () => { text.textContent = all[choice.value]; } },
+    Object.keys(all).map((name) => make("option", { value: name }, name === "own" ? "its device" : name)));
+  text.textContent = all.own;
+  return make("section", { "aria-label": "texts" }, make("h2", {}, "Text for each target"), choice, text);
+}
+
+/** Operations a second over operations a byte: where the kernel is below what its device can do. */
+function roofline(recording, kernel) {
+  const known = recording.rooflines?.[kernel.device];
+  if (!known || !kernel.best || !kernel.ops || !kernel.accessed) return null;
+  const held = known.caches.find(([size]) => kernel.accessed <= size), band = held ? held[1] : known.memory;
+  const dense = kernel.ops / kernel.accessed, reached = kernel.ops / kernel.best;
+  const width = 320, height = 160, low = Math.min(dense, 0.05) / 2, high = Math.max(dense, known.ops / band) * 10;
+  const most = Math.log10(known.ops * 2), least = Math.log10(Math.min(reached, low * band) / 2);
+  const px = (v) => (34 + (width - 44) * Math.log(v / low) / Math.log(high / low)).toFixed(1);
+  const py = (v) => (10 + (height - 30) * (most - Math.log10(v)) / (most - least)).toFixed(1);
+  const bend = known.ops / band, limit = Math.min(known.ops, dense * band);
+  const svg = draw("svg", { width, height, role: "img", id: "roofline", "aria-label":
+    `roofline: ${rate(reached, "operations/s")} of ${rate(limit, "operations/s")} that are possible` });
+  svg.append(
+    draw("path", { d: `M${px(low)} ${py(low * band)}L${px(bend)} ${py(known.ops)}L${px(high)} ${py(known.ops)}`, fill: "none", stroke: "currentColor" }),
+    draw("circle", { cx: px(dense), cy: py(reached), r: 5, fill: "currentColor" }),
+    draw("text", { x: 36, y: height - 4 }, `${dense.toPrecision(3)} operations a byte: ${(100 * reached / limit).toPrecision(3)}% of what is possible`));
+  return make("figure", {}, svg, make("figcaption", { class: "soft" },
+    `${held ? `from a cache of ${bytes(held[0])}` : "from memory"}: ${rate(band, "B/s")}; at most ${rate(known.ops, "operations/s")}`));
+}

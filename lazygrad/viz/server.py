@@ -1,0 +1,154 @@
+"""The page of a recording, served on the loopback to this machine's browsers only.
+
+Nothing is written and nothing leaves the machine. A request that names another host than this one, or comes
+from another site's page, is refused: a name that somebody lets lead to 127.0.0.1 must not read recordings.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..nn.logs import read_log
+from .timeline import trace_events
+
+PAGE = Path(__file__).parent / "page"
+TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+#: Names of this machine.
+HOSTS = ("localhost", "127.0.0.1", "[::1]")
+#: What a page of ours may do: nothing with another host, no code that is not one of its files.
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "worker-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def application(recording: dict[str, Any], logs: Sequence[Path] = ()) -> Any:
+    """The ASGI application: the page's files, `/recording.json` without the kernels' details,
+    `/kernels/N.json` with those of one, `/trace.json` for Perfetto, `/logs.json` with learning curves.
+    """
+    from starlette.applications import Starlette
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    details = [kernel.get("details") for kernel in recording["kernels"]]
+    brief = [{k: v for k, v in kernel.items() if k != "details"} for kernel in recording["kernels"]]
+    for row, found in zip(brief, details, strict=True):
+        row["has_details"] = found is not None
+    whole = {**recording, "kernels": brief, "logs": [path.name for path in logs]}
+
+    def answer(request: Any, kind: str, content: bytes) -> Any:
+        if not _is_ours(request.headers):
+            said = "this page answers to browsers on this machine only"
+            return Response(said, 403, HEADERS, "text/plain")
+        return Response(content, 200, HEADERS, kind)
+
+    def as_json(request: Any, value: Any) -> Any:
+        return answer(request, "application/json", json.dumps(value, separators=(",", ":")).encode())
+
+    async def all_of_it(request: Any) -> Any:
+        return as_json(request, whole)
+
+    async def kernel(request: Any) -> Any:
+        number = request.path_params["number"]
+        if number >= len(details):
+            return Response("there is no such kernel", 404, HEADERS, "text/plain")
+        return as_json(request, details[number])
+
+    async def trace(request: Any) -> Any:
+        return as_json(request, trace_events(recording))
+
+    async def curves(request: Any) -> Any:
+        return as_json(request, [{"name": path.name, "rows": _rows(path)} for path in logs])
+
+    routes = [
+        Route("/recording.json", all_of_it),
+        Route("/kernels/{number:int}.json", kernel),
+        Route("/trace.json", trace),
+        Route("/logs.json", curves),
+    ]
+    for path in sorted(PAGE.iterdir()):
+        if path.suffix in TYPES:
+            where = "/" if path.name == "index.html" else f"/{path.name}"
+            routes.append(Route(where, _file(path, answer)))
+    return Starlette(routes=routes)
+
+
+def _file(path: Path, answer: Any) -> Any:
+    content, kind = path.read_bytes(), TYPES[path.suffix]
+
+    async def give(request: Any) -> Any:
+        return answer(request, kind, content)
+
+    return give
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    try:
+        return read_log(path)
+    except (OSError, ValueError):
+        return []
+
+
+def _is_ours(headers: Any) -> bool:
+    """Whether a request is meant for this machine, and comes from this page or from no page."""
+    host = headers.get("host", "")
+    if _without_port(host) not in HOSTS:
+        return False
+    origin = headers.get("origin")
+    if origin is not None and origin != f"http://{host}":
+        return False
+    return headers.get("sec-fetch-site", "none") in ("none", "same-origin")
+
+
+def _without_port(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdecimal() else host
+
+
+class Server:
+    """A recording at `url`, as soon as it is made; `run` answers until Ctrl-C, or `stop` from any thread.
+
+    OSError where the port is taken; port 0 takes a free one.
+    """
+
+    def __init__(self, recording: dict[str, Any], port: int = 0, logs: Sequence[Path] = ()) -> None:
+        try:
+            import starlette  # noqa: F401
+            import uvicorn
+        except ModuleNotFoundError as error:
+            name = (error.name or "").partition(".")[0]
+            raise ModuleNotFoundError(f'the viewer needs {name}: pip install "lazygrad[viz]"') from None
+        config = uvicorn.Config(
+            application(recording, logs),
+            ws="none",
+            lifespan="off",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            limit_concurrency=64,
+            timeout_graceful_shutdown=1,
+        )
+        self._server = uvicorn.Server(config)
+        self._socket = socket.create_server(("127.0.0.1", port))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/"
+
+    def run(self) -> None:
+        """Answer until told to end."""
+        try:
+            self._server.run(sockets=[self._socket])
+        except KeyboardInterrupt:  # which uvicorn raises again when it has ended
+            return
+        finally:
+            self._socket.close()
+
+    def stop(self) -> None:
+        """End, as Ctrl-C does."""
+        self._server.should_exit = True

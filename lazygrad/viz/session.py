@@ -1,0 +1,328 @@
+"""What a script does, noted while it runs: a `Session` listens, and becomes a recording (`files.py`).
+
+A session holds no memory of tensors: of graphs it keeps rows of plain values, of kernels the AST. It is
+bounded: of whatever there is too much, the rest is counted only (`left_out`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import events
+from ..config import TRACEMETA
+from ..device import Device
+from ..device.allocator import take_back
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..nn.module import watched
+from ..report.profile import code_at, short_path, written_shape
+from ..report.rows import plain_name
+from ..schedule.items import ScheduleItem
+from ..schedule.kernelize import plan_observers
+from ..shape.rules import shape_of
+from .graphs import LayerMarks, graph_rows
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a session keeps.
+
+    events       on the timeline                  allocations  of memory
+    kernels      that differ                      items        kernels and copies in the pictures of plans
+    nodes        of all graphs together           graphs       that differ
+    walked       nodes that are looked at for that, those of graphs met again included
+    alike        graphs that are looked at whose results have the same shapes and are made by the same calls
+    """
+
+    events: int = 100_000
+    allocations: int = 50_000
+    kernels: int = 2_000
+    items: int = 20_000
+    nodes: int = 300_000
+    graphs: int = 64
+    walked: int = 1_000_000
+    alike: int = 2
+
+
+#: Of an allocation: its end, where it has none yet, and its kernel, where none is known.
+_ALIVE, _NOBODY = None, -1
+
+
+class Session:
+    """Listens within `with session.recording():`; `rows()` is what it has noted, as plain values."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self.began = time.perf_counter()
+        self.wall = 0.0
+        self.when = time.time()
+        self.left_out: dict[str, int] = {}
+        self.events: list[list[Any]] = []
+        self.graphs: list[dict[str, Any]] = []
+        self.items: list[dict[str, Any]] = []
+        self.allocations: list[list[Any]] = []
+        #: (device, AST) → its row; in the order of the first run
+        self.kernels: dict[tuple[str, UOp], dict[str, Any]] = {}
+        self._calls: dict[tuple[str, str], int] = {}
+        self._names: dict[str, int] = {}
+        self._threads: dict[int, int] = {}
+        self._thread_names: list[str] = []
+        self._buffers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._memories = 0
+        self._alive: dict[int, int] = {}
+        self._replays: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._graph_keys: set[int] = set()
+        self._results: dict[int, int] = {}
+        self._nodes = self._walked = 0
+        self._layers = LayerMarks()
+        self._lock = threading.RLock()
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[None]:
+        """Note what happens in this block, on any thread."""
+        lines = TRACEMETA.value
+        TRACEMETA.set_default(max(lines, 2))
+        events.listeners.append(self)
+        plan_observers.append(self._planned)
+        self.began = time.perf_counter()
+        try:
+            with watched(self._layers):
+                yield
+        finally:
+            self.wall = time.perf_counter() - self.began
+            take_back()  # what has ended is freed with the next allocation only
+            plan_observers.remove(self._planned)
+            events.listeners.remove(self)
+            TRACEMETA.set_default(lines)
+
+    # *** noting
+
+    def happened(self, kind: str, begin: float, end: float, what: Any) -> None:
+        """Called for everything in events.py."""
+        with self._lock:
+            if kind == "alloc":
+                self._allocated(begin, *what)
+            elif kind == "free":
+                self._freed(begin, *what)
+            elif kind in ("kernel", "copy"):
+                self._ran(kind, begin, end, *what)
+            elif kind == "replay":
+                self._replayed(begin, end, *what)
+            elif kind == "plan":
+                self._note(kind, begin, end, "", f"plan {len(what[0])} values")
+            elif kind == "lower":
+                self._note(kind, begin, end, what[0], f"lower {what[2]}")
+            else:
+                self._note(kind, begin, end, what[0], f"{kind} {what[1]}")
+
+    def _note(self, kind: str, begin: float, end: float, device: str, what: str | int) -> None:
+        """An event: `what` is a text, or the number of a kernel."""
+        if len(self.events) >= self.limits.events:
+            self._leave_out("events")
+            return
+        label = what if isinstance(what, int) else -1 - self._name(what)
+        times = [self._time(begin), round((end - begin) * 1e6, 1)]
+        self.events.append([kind, *times, self._thread(), self._name(device), label])
+
+    def _ran(
+        self, kind: str, begin: float, end: float, item: ScheduleItem, name: str, ops: int, accessed: int
+    ) -> None:
+        row = self._kernel(item, name)
+        device = item.bufs[0].device
+        if row is None:
+            self._note(kind, begin, end, device, " ".join(name.split()))
+            return
+        seconds = end - begin
+        row["runs"] += 1
+        row["seconds"] += seconds
+        row["best"] = min(row["best"], seconds) if row["runs"] > 1 else seconds
+        row["ops"], row["accessed"] = ops, accessed
+        self._note(kind, begin, end, device, row["number"])
+        self._own_memory(item, row)
+        self._placed(item, row)
+
+    def _replayed(self, begin: float, end: float, replay: Any) -> None:
+        device = self._replays.get(replay)
+        if device is None:
+            actions = [action for batch in replay.batches for action in batch.actions]
+            for action in actions:
+                if action.runner is not None:
+                    row = self._kernel(action.item, action.runner.spec.name)
+                    if row is not None and not row["runs"]:
+                        row["ops"], row["accessed"] = action.ops, action.accessed
+            device = self._replays[replay] = actions[0].device if actions else ""
+        self._note("replay", begin, end, device, f"replay {replay.kernels} kernels")
+
+    def _kernel(self, item: ScheduleItem, name: str) -> dict[str, Any] | None:
+        key = item.bufs[0].device, item.ast
+        row = self.kernels.get(key)
+        if row is None:
+            if len(self.kernels) >= self.limits.kernels:
+                self._leave_out("kernels")
+                return None
+            is_copy = item.ast.op is Ops.COPY
+            row = self.kernels[key] = {
+                "number": len(self.kernels),
+                "name": " ".join(name.split()) if is_copy else plain_name(item.ast, name),
+                "kind": "copy" if is_copy else "kernel",
+                "device": key[0],
+                "shape": written_shape(item.ast, item.bufs),
+                "calls": [self._call(each) for each in item.metadata],
+                "runs": 0,
+                "seconds": 0.0,
+                "best": 0.0,
+                "ops": 0,
+                "accessed": 0,
+                "does": _what_it_does(item.ast),
+            }
+        return row
+
+    # *** the pictures
+
+    def _planned(self, roots: Sequence[UOp]) -> None:
+        """A graph is about to be planned."""
+        limits = self.limits
+        with self._lock:
+            results = hash(tuple([(root.op, root.dtype, shape_of(root), _origin(root)) for root in roots]))
+            met = self._results[results] = self._results.get(results, 0) + 1
+            if met > limits.alike:
+                return
+            if len(self.graphs) >= limits.graphs or self._walked >= limits.walked:
+                self._leave_out("graphs")
+                return
+            room = limits.nodes - self._nodes
+            graph = graph_rows(roots, room, self._call, self._name, self._layers)
+            self._walked += len(graph["nodes"]) + graph["left_out"]
+            key = hash(repr([row[:3] + row[8:] for row in graph["nodes"]]))
+            if key in self._graph_keys or not graph["nodes"]:
+                return
+            self._graph_keys.add(key)
+            self._nodes += len(graph["nodes"])
+            self.graphs.append({"at": self._time(time.perf_counter()), **graph})
+
+    def _placed(self, item: ScheduleItem, row: dict[str, Any]) -> None:
+        """Where a kernel stands among those that were planned with it."""
+        if len(self.items) >= self.limits.items:
+            self._leave_out("items")
+            return
+        facts = item.kernel.facts
+        ends = [[end.reason, end.readers, self._call(end.origin)] for end in facts.get("boundaries", ())]
+        self.items.append(
+            {
+                "plan": facts.get("turn", (-1, 0))[0],
+                "kernel": row["number"],
+                "writes": [self._buffer(buffer) for buffer in item.outputs],
+                "reads": [self._buffer(buffer) for buffer in item.inputs],
+                "sizes": [[b.size, repr(b.dtype).replace("dtypes.", ""), b.nbytes] for b in item.outputs],
+                "ends": ends,
+                "kept": [[kept.nbytes, self._call(kept.origin)] for kept in facts.get("kept_rows", ())],
+            }
+        )
+
+    def _buffer(self, buffer: Any) -> list[int]:
+        """[the number of the memory, bytes of the part]."""
+        base = buffer.base
+        number = self._buffers.get(base)
+        if number is None:
+            number = self._buffers[base] = self._memories
+            self._memories += 1
+        return [number, buffer.nbytes]
+
+    # *** memory
+
+    def _allocated(self, begin: float, device: str, handle: Any, nbytes: int) -> None:
+        if len(self.allocations) >= self.limits.allocations:
+            self._leave_out("allocations")
+            return
+        self._alive[id(handle)] = len(self.allocations)
+        self.allocations.append([self._time(begin), _ALIVE, nbytes, self._name(device), _NOBODY, _NOBODY])
+
+    def _freed(self, begin: float, handle: Any) -> None:
+        number = self._alive.pop(id(handle), None)
+        if number is not None:
+            self.allocations[number][1] = self._time(begin)
+
+    def _own_memory(self, item: ScheduleItem, row: dict[str, Any]) -> None:
+        """The memory that a kernel has written first is its."""
+        for buffer in item.outputs:
+            number = self._alive.get(id(buffer.base._buf))
+            if number is not None and self.allocations[number][4] == _NOBODY:
+                line = next((n for n in row["calls"] if n >= 0), _NOBODY)
+                self.allocations[number][4:] = [row["number"], line]
+
+    # *** numbers for texts
+
+    def _time(self, at: float) -> float:
+        return round((at - self.began) * 1e6, 1)
+
+    def _name(self, text: str) -> int:
+        return self._names.setdefault(text, len(self._names))
+
+    def _call(self, origin: Any) -> int:
+        if origin is None:
+            return -1
+        key = str(getattr(origin, "name", origin)), str(getattr(origin, "line", ""))
+        return self._calls.setdefault(key, len(self._calls))
+
+    def _thread(self) -> int:
+        ident = threading.get_ident()
+        number = self._threads.get(ident)
+        if number is None:
+            number = self._threads[ident] = len(self._thread_names)
+            self._thread_names.append(threading.current_thread().name)
+        return number
+
+    def _leave_out(self, what: str) -> None:
+        self.left_out[what] = self.left_out.get(what, 0) + 1
+
+    # *** what was noted
+
+    def rows(self) -> dict[str, Any]:
+        """All of it, without what has to be computed for each kernel (`details.py`)."""
+        return {
+            "made": {
+                "script": sys.argv[0] if sys.argv else "",
+                "python": platform.python_version(),
+                "machine": f"{platform.system()} {platform.machine()}",
+                "device": Device.DEFAULT,
+                "when": round(self.when),
+                "wall": round(self.wall, 6),
+            },
+            "left_out": dict(self.left_out),
+            "names": list(self._names),
+            "threads": list(self._thread_names),
+            "calls": [[name, short_path(line), code_at(line)[:200]] for name, line in self._calls],
+            "graphs": self.graphs,
+            "kernels": list(self.kernels.values()),
+            "items": self.items,
+            "events": self.events,
+            "allocations": self.allocations,
+        }
+
+
+def _origin(node: UOp) -> tuple[str, str]:
+    """The call that made a node."""
+    origin = node.facts.get("origin")
+    return ("", "") if origin is None else (origin.name, origin.line)
+
+
+def _what_it_does(ast: UOp) -> list[list[Any]]:
+    """[[op, count], ...]: the operations of a kernel that compute or move data, in the order of the walk."""
+    counts: dict[str, int] = {}
+    for node in ast.toposort():
+        if node.op not in _SILENT:
+            counts[node.op.name] = counts.get(node.op.name, 0) + 1
+    return [[op, count] for op, count in counts.items()]
+
+
+_SILENT = frozenset(
+    (Ops.CONST, Ops.VIEW, Ops.SINK, Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR, Ops.DEVICE, Ops.UNIQUE, Ops.NOOP)
+)

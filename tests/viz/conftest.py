@@ -1,0 +1,97 @@
+"""A recording of a small network, and one browser for all tests of the viewer's page."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lazygrad import Tensor, nn
+from lazygrad.programs.runners import clear_programs
+from lazygrad.schedule.kernelize import clear_templates
+from lazygrad.viz.details import add_details
+from lazygrad.viz.server import Server
+from lazygrad.viz.session import Session
+from tests.exporting.browser import Shown, chromium, playwright
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        self.norm, self.up, self.down = nn.LayerNorm(8), nn.Linear(8, 16), nn.Linear(16, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.down(self.up(self.norm(x)).relu())
+
+
+class Network(nn.Module):
+    def __init__(self) -> None:
+        self.blocks, self.head = [Block(), Block()], nn.Linear(8, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
+@pytest.fixture(scope="session")
+def recorded() -> dict[str, Any]:
+    """What two calls of a network do, one of them planned; its kernels with all there is to see of them."""
+    model = Network()
+    for value in nn.state.get_state_dict(model).values():
+        value.realize()
+    clear_templates()
+    clear_programs()
+    session = Session()
+    x = np.arange(32, dtype=np.float32).reshape(4, 8)
+    with session.recording():
+        for _ in range(2):
+            model(Tensor(x)).softmax().tolist()
+    rows = session.rows()
+    add_details(rows, list(session.kernels), 60)
+    return rows
+
+
+@contextlib.contextmanager
+def serving(recording: dict[str, Any], *logs: Any) -> Iterator[str]:
+    """The address of a recording's page."""
+    server = Server(recording, 0, list(logs))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        yield server.url
+    finally:
+        server.stop()
+        thread.join()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    with playwright() as started, chromium(started) as opened:
+        yield opened
+
+
+@pytest.fixture
+def shown(browser):
+    """Shows a recording; nothing may be wrong on its page."""
+    with contextlib.ExitStack() as stack:
+        pages: list[Shown] = []
+
+        def show(recording: dict[str, Any], *logs: Any, view: str = "", size: tuple[int, int] = (1280, 800)):
+            made = Shown(
+                browser, stack.enter_context(serving(recording, *logs)) + (f"#{view}" if view else "")
+            )
+            made.page.set_viewport_size({"width": size[0], "height": size[1]})
+            made.page.wait_for_function(
+                "() => globalThis.viewer && document.querySelector('#status').textContent.includes(' in ')"
+            )
+            pages.append(made)
+            return made
+
+        yield show
+        for each in pages:
+            assert each.errors == []
+            each.page.close()

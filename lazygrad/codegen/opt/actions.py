@@ -240,6 +240,9 @@ class Unroll:
         require_shared_stages(loops, axis)
         if axis.output:
             require_any_order(loops, axis)
+        elif axis.size == amount:
+            warps = any(node.op is Ops.WMMA for node in loops.sink.toposort())
+            require(not warps, "no loop would be left for the sums of tensor cores")
 
     def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
         return loops.split(axis, amount, AxisType.UPCAST if axis.output else AxisType.UNROLL)

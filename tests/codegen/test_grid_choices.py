@@ -11,6 +11,7 @@ from lazygrad.codegen.predict import _Moves
 from lazygrad.dtype import PtrDType
 from lazygrad.inspection.kernels import InspectedKernel
 from lazygrad.ir.ops import Ops
+from lazygrad.viz.record import record
 
 E = Tensor.empty
 TARGETS = ("cuda:sm_90", "metal", "webgpu")
@@ -122,3 +123,10 @@ def test_what_opts_share_out_is_predicted():
 
 def test_nothing_is_predicted_on_a_processor():
     assert first_kernel(E(64) + 1, "llvm:x86-64-v3").prediction is None
+
+
+def test_explain_says_what_is_predicted():
+    kernel = first_kernel(E(64, 64).sum(1), "metal")
+    recording = record(kernel.ast, kernel.target.renderer)
+    assert recording.forms[-1].promise == f"text for a compiler; {kernel.prediction}"
+    assert str(kernel.prediction).endswith("on a common GPU")

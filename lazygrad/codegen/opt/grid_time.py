@@ -75,10 +75,15 @@ class Prediction:
     def __str__(self) -> str:
         taken = "" if self.known else ", on a common GPU"
         return (
-            f"{self.workgroups} workgroups of {self.threads} threads, {self.shared_bytes} bytes shared, "
+            f"{_counted(self.workgroups, 'workgroup')} of {_counted(self.threads, 'thread')}, "
+            f"{self.shared_bytes} bytes shared, "
             f"about {self.registers} registers, occupancy {100 * self.occupancy:.0f}%; predicted "
             f"{self.seconds * 1e6:.1f} us, {100 * self.share:.0f}% of the roofline ({self.bound}){taken}"
         )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" + "s" * (count != 1)
 
 
 def predict_on_grid(facts: Facts, opts: Sequence[Opt], target: Target) -> Prediction | None:

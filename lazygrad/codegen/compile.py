@@ -21,7 +21,9 @@ from .loops import loop_of, loop_spec
 from .lower import lower
 from .nest_sums import nest_sums
 from .one_pass import as_taken
-from .opt import Loops, Opt, apply_opts, choose
+from .opt import Loops, Opt, OptOps, apply_opt, apply_opts, choose
+from .opt.facts import Facts
+from .opt.grid_time import Prediction, predict_on_grid
 from .separate_loops import separate_loops
 from .vectorize import vectorize
 from .written import is_written, linear_form, written_spec
@@ -132,3 +134,15 @@ def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = No
         spec = ProgramSpec.of(name, renderer, forms["linearize"], applied, estimates=cost, axes=axes)
     stage_times["render"] = stage_times.get("render", 0.0) + time.perf_counter() - start
     return spec
+
+
+def prediction_of(ast: UOp, target: Target, opts: Sequence[Opt]) -> Prediction | None:
+    """What is predicted of a kernel on a grid that Opts shaped; None of any other."""
+    ast = as_taken(ast, target)
+    if not target.grid or is_written(ast) or loop_of(ast) is not None:
+        return None
+    loops = Loops.of(lower(ast))
+    for opt in opts:
+        if opt.op is OptOps.INLINE:
+            loops = apply_opt(loops, opt, target)
+    return predict_on_grid(Facts.of(loops), opts, target) if loops.axes else None

@@ -2,7 +2,8 @@
 
 A launch is workgroups times the threads of each, both along x, y and z: `gidx0` and `lidx0` are along x.
 GLOBAL ranges are counted by workgroups, the others by their threads: WARP ranges, if there are any, along x
-and y, LOCAL ranges, and GROUP ranges, all of which are one axis. What a thread reduces over its share meets
+and y, LOCAL ranges, and GROUP ranges, all of which are one axis: those first whose neighbours in memory are
+neighbours. What a thread reduces over its share meets
 that of the others in local memory:
 
     acc0 = sum over ridx of f(ridx, GROUP)
@@ -30,8 +31,12 @@ from .emulate import NARROW
 from .fetch import fetch_copies
 from .fetch_ahead import fetch_ahead
 from .fill import fill_together
-from .ranges import largest_power_of_two, make_range, only_where, stride
+from .ranges import largest_power_of_two, make_range, only_where, stride, typical
 
+#: Neighbouring threads that look at places so many bytes apart at most share lines of memory.
+FOLLOWING = 16
+#: What runs at the same time, and is no turn of a thread's loop.
+_AT_ONCE = (AxisType.GLOBAL, AxisType.LOCAL, AxisType.GROUP, AxisType.WARP)
 #: Up to so many parts are combined by a thread at once.
 MOST_PARTS = 16
 
@@ -45,9 +50,9 @@ def assign_grid(sink: UOp, target: Target) -> UOp:
     grouped = [r for r in nodes if r.op is Ops.RANGE and r.arg.kind is AxisType.GROUP]
     outputs = output_ranges(nodes)
     workgroups = [[r] for r in reversed(outputs) if r.arg.kind is AxisType.GLOBAL]
-    threads = [[r] for k in (AxisType.WARP, AxisType.LOCAL) for r in reversed(outputs) if r.arg.kind is k]
-    if grouped:
-        threads.insert(0 if _walks_memory(nodes, grouped) else len(threads), grouped)
+    together = [[r] for r in reversed(outputs) if r.arg.kind is AxisType.LOCAL]
+    threads = [[r] for r in reversed(outputs) if r.arg.kind is AxisType.WARP]
+    threads += _nearest_first(nodes, [*together, *([grouped] if grouped else [])])
     if not workgroups and not threads:
         return sink
     places = {
@@ -71,15 +76,34 @@ def assign_grid(sink: UOp, target: Target) -> UOp:
     return sink.replace(src=tuple(stores))
 
 
-def _walks_memory(nodes: Sequence[UOp], grouped: Sequence[UOp]) -> bool:
-    """Whether neighbours along the GROUP axis read or write neighbours in memory: they should be along x."""
-    return any(
-        abs(stride(node.src[1], r) or 0) == 1
-        for node in nodes
-        if node.op is Ops.INDEX
-        for r in grouped
-        if r in ranges_of(node)
-    )
+def _nearest_first(nodes: Sequence[UOp], axes: list[list[UOp]]) -> list[list[UOp]]:
+    """Threads' axes, those first whose neighbours look at neighbours in memory: they belong along x."""
+    if len(axes) < 2:
+        return axes
+    places = [node for node in nodes if node.op is Ops.INDEX and node.src[0].op is Ops.DEFINE_GLOBAL]
+
+    stored = {store.src[0] for store in nodes if store.op is Ops.STORE}
+
+    def far(axis: list[UOp]) -> tuple[float, int]:
+        """How often a thread looks at what is far from where the next one looks, and how far what they store
+        is from each other.
+        """
+        often, apart = 0.0, 0
+        for place in places:
+            for r in ranges_of(place).intersection(axis):
+                step = abs(stride(place.src[1], r) or 0)
+                if is_far(step, place.src[0].dtype.base.itemsize):
+                    turns = [r for r in ranges_of(place) if r.arg.kind not in _AT_ONCE]
+                    often += math.prod(float(typical(r.src[0])) for r in turns)
+                apart += step if place in stored else 0
+        return often, apart
+
+    return sorted(axes, key=far)
+
+
+def is_far(step: int, itemsize: int) -> bool:
+    """Whether places so many elements apart do not follow each other, as what threads load at once does."""
+    return abs(step) * itemsize > FOLLOWING
 
 
 def _places(prefix: str, axes: Sequence[Sequence[UOp]], limits: Sequence[int]) -> dict[UOp, UOp]:

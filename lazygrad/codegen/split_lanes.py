@@ -100,5 +100,8 @@ def _split(node: UOp, src: tuple[UOp, ...]) -> UOp:
     lanes = []
     for i in range(node.dtype.count):
         own = tuple([lane_of(s, i) for s in vectors])
+        if node.op is Ops.WHERE and own[0].op is Ops.CONST:  # a shuffle, as squares are turned by
+            lanes.append(own[1] if own[0].arg else own[2])
+            continue
         lanes.append(unchanged(node.op, scalar, own) or UOp(node.op, scalar, own + rest, node.arg))
     return UOp(Ops.VECTORIZE, node.dtype, tuple(lanes))

@@ -62,6 +62,8 @@ def _heading(kernel: InspectedKernel, number: int, runs: int) -> str:
     lines = [f"kernel {number}: {kernel.name} for {kernel.target.name}, run {_times(runs)}"]
     if kernel.global_size is not None:
         lines.append(f"  grid {_sizes(kernel.global_size)}, workgroup {_sizes(kernel.local_size or ())}")
+    if kernel.prediction is not None:
+        lines.append(f"  {kernel.prediction}")
     taken = [f"{a.access} {a.name} {a.dtype!r}[{a.size}]" for a in kernel.arguments]
     taken += [f"{v.name} {v.least}..{v.most} = {v.value}" for v in kernel.variables]
     lines.append(f"  takes {', '.join(taken)}")

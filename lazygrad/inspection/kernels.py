@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..codegen.compile import compile_kernel, stages
+from ..codegen.compile import compile_kernel, prediction_of, stages
 from ..codegen.opt import Opt
+from ..codegen.opt.grid_time import Prediction
 from ..codegen.opt.text import parse_opts
 from ..config import NOOPT
 from ..device import Buffer, Device, DeviceError
@@ -122,6 +123,11 @@ class InspectedKernel:
     @property
     def applied_opts(self) -> tuple[Opt, ...]:
         return self.spec.applied_opts
+
+    @functools.cached_property
+    def prediction(self) -> Prediction | None:
+        """What is predicted of its launch on a grid; None on a processor, and of what has no loops."""
+        return prediction_of(self.ast, self.target.renderer.target, self.applied_opts)
 
     @property
     def metadata(self) -> tuple[Any, ...]:

@@ -167,6 +167,10 @@ class Multiprocessor:
     waits: int = 500
 
 
+#: What a GPU is taken to have of which nothing is known: as much as most that are sold for computing.
+COMMON_MULTIPROCESSOR = Multiprocessor(2048, 32, 64 << 10, 128, 0)
+
+
 @dataclass(frozen=True)
 class Launch:
     """What it takes to start work.
@@ -176,6 +180,7 @@ class Launch:
     resident   threads of a grid that run at once
     warp       threads of a grid that share an instruction
     multiprocessor, multiprocessors   what runs them, where that is known, and how many there are
+    clock, bandwidth   cycles of a multiprocessor in a second; bytes that memory moves in one
     """
 
     kernel: int = 20_000
@@ -184,6 +189,15 @@ class Launch:
     warp: int = 32
     multiprocessor: Multiprocessor | None = None
     multiprocessors: int = 0
+    clock: float = 1.5e9
+    bandwidth: float = 0.5e12
+
+    @property
+    def machine(self) -> tuple[Multiprocessor, int]:
+        """A multiprocessor and how many there are; of a GPU that is not known, those of a common one."""
+        if self.multiprocessor is not None:
+            return self.multiprocessor, self.multiprocessors
+        return COMMON_MULTIPROCESSOR, max(1, self.resident // COMMON_MULTIPROCESSOR.threads)
 
 
 @dataclass(frozen=True)

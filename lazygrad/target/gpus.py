@@ -11,7 +11,9 @@ sm_80  Ampere: A100                 sm_89  Ada: RTX 6000 Ada            sm_100  
 What a multiprocessor holds and does in a cycle (threads, workgroups, shared memory, multiply-adds on float32)
 stands in the same guide: its tables of technical specifications and of the throughput of arithmetic
 instructions. What tensor cores do stands in the whitepapers; Blackwell is taken to do what Hopper does, with
-these instructions. That of the shared cache, and how long memory takes, are what is commonly measured (64
+these instructions. Clocks (the highest that the product runs at) and bytes a second of memory are the
+whitepapers' too, of the A100 with 80 GB; Blackwell's clock is what its peak divided by its units gives. That
+of the shared cache, and how long memory takes, are what is commonly measured (64
 bytes a cycle, 500 cycles); nothing here was measured by us.
 
 What else the choices ask is the same for all of these, and stands where targets are made: warps of 32,
@@ -29,20 +31,33 @@ _K = 1024
 
 
 def _nvidia(
-    multiprocessors: int, threads: int, groups: int, local_bytes: int, products: int, matrix_products: int
+    multiprocessors: int,
+    threads: int,
+    groups: int,
+    local_bytes: int,
+    products: int,
+    matrix_products: int,
+    megahertz: int,
+    gigabytes: int,
 ) -> Launch:
     each = Multiprocessor(threads, groups, local_bytes, products, matrix_products)
-    return Launch(resident=multiprocessors * threads, multiprocessor=each, multiprocessors=multiprocessors)
+    return Launch(
+        resident=multiprocessors * threads,
+        multiprocessor=each,
+        multiprocessors=multiprocessors,
+        clock=megahertz * 1e6,
+        bandwidth=gigabytes * 1e9,
+    )
 
 
 #: architecture → how it starts work, and what runs it.
 GPUS = {
-    "sm_75": _nvidia(72, 1024, 16, 64 * _K, 64, 512),
-    "sm_80": _nvidia(108, 2048, 32, 164 * _K, 64, 1024),
-    "sm_86": _nvidia(84, 1536, 16, 100 * _K, 128, 512),
-    "sm_89": _nvidia(142, 1536, 24, 100 * _K, 128, 512),
-    "sm_90": _nvidia(132, 2048, 32, 228 * _K, 128, 2048),
-    "sm_100": _nvidia(148, 2048, 32, 228 * _K, 128, 2048),
+    "sm_75": _nvidia(72, 1024, 16, 64 * _K, 64, 512, 1770, 672),
+    "sm_80": _nvidia(108, 2048, 32, 164 * _K, 64, 1024, 1410, 2039),
+    "sm_86": _nvidia(84, 1536, 16, 100 * _K, 128, 512, 1800, 768),
+    "sm_89": _nvidia(142, 1536, 24, 100 * _K, 128, 512, 2505, 960),
+    "sm_90": _nvidia(132, 2048, 32, 228 * _K, 128, 2048, 1830, 3350),
+    "sm_100": _nvidia(148, 2048, 32, 228 * _K, 128, 2048, 1850, 8000),
 }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..codegen.compile import PASSES, WRITTEN_PASSES, compile_kernel, stages
+from ..codegen.compile import PASSES, WRITTEN_PASSES, compile_kernel, prediction_of, stages
 from ..codegen.opt import ACTIONS, Loops, Opt, apply_opt
 from ..codegen.written import is_written
 from ..ir.rewrite import observe
@@ -95,7 +95,9 @@ def record(
             before = made
             seen.clear()
     spec = compile_kernel(ast, renderer, applied)
-    forms.append(Form(8, "render", "text for a compiler", spec.src))
+    predicted = prediction_of(ast, renderer.target, applied)
+    said = "text for a compiler" + ("" if predicted is None else f"; {predicted}")
+    forms.append(Form(8, "render", said, spec.src))
     return Recording(spec.name, repr(renderer), tuple(forms))
 
 

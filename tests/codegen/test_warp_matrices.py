@@ -162,7 +162,11 @@ def test_nvidias_compiler_takes_each_instruction(arch):
         (row_sum(16, 32), TILED[:1], "no product of matrices"),
         (matmul(32, 32, 8, half), [Opt(LOCAL, 0, 2), *TILED[:1]], "TC comes before LOCAL"),
         (matmul(32, 64, 8, half), [*TILED[:1], Opt(OptOps.GROUP, 0, 2)], "compute matrices together"),
-        (matmul(16, 32, 8, half), [*TILED[:1], Opt(OptOps.UNROLL, 0, 2)], "no loop would be left for the sums"),
+        (
+            matmul(16, 32, 8, half),
+            [*TILED[:1], Opt(OptOps.UNROLL, 0, 2)],
+            "no loop would be left for the sums",
+        ),
     ],
     ids=lambda value: value[:30] if isinstance(value, str) else "",
 )

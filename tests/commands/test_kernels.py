@@ -41,15 +41,17 @@ def test_the_kernels_of_a_script(script, capsys):
     out, err = capsys.readouterr()
     assert err.startswith("the words ['one', '--two'] __main__\n[[1.0, 4.0], [3.0, 8.0]]\n")
     lines = out.splitlines()
-    assert lines[:5] == [
+    assert lines[:6] == [
         "kernel 1: r_2_2_2 for metal, run 3 times",
         "  grid 1 x 1 x 1, workgroup 2 x 2 x 1",
+        "  1 workgroup of 4 threads, 0 bytes shared, about 32 registers, occupancy 0%; predicted 3.5 us, "
+        "0% of the roofline (bandwidth), on a common GPU",
         "  takes out data0 dtypes.float[4], in data1 dtypes.float[4], in data2 dtypes.float[4]",
         "  opts [Opt(op=OptOps.UNROLL, axis=0, amount=0), Opt(op=OptOps.LOCAL, axis=1, amount=2), "
         "Opt(op=OptOps.LOCAL, axis=0, amount=2)]",
         f"  from __matmul__ - {path}:8",
     ]
-    assert lines[5] == "#include <metal_stdlib>"
+    assert lines[6] == "#include <metal_stdlib>"
     assert out.count("kernel void") == 1
 
 

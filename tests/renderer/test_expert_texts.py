@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -34,18 +35,20 @@ for target in sys.argv[1:]:
         kernels = eval(work).kernels(target=target)
         texts = [f"// {kernel.name}: {list(kernel.applied_opts)}\\n{kernel.source}" for kernel in kernels]
         found[f"{target} {name}"] = "\\n\\n".join(texts)
+        lines = found.setdefault(target, [])
+        lines += [f"{name}: {kernel.name}: {kernel.prediction}" for kernel in kernels]
 print(json.dumps(found))
 """
 
 
 @functools.cache
-def texts() -> dict[str, str]:
+def texts() -> dict[str, Any]:
     """All of them, planned on one kind of processor, whichever runs the tests."""
     env = {**os.environ, "CPU_TARGET": "x86-64-v3", "DEBUG": "0"}
     command = [sys.executable, "-c", f"WORK = {WORK!r}\n{SCRIPT}", *TARGETS]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
-    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
@@ -53,3 +56,9 @@ def texts() -> dict[str, str]:
 @pytest.mark.parametrize("work", WORK)
 def test_text(work, target, golden):
     assert golden(texts()[f"{target} {work}"])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_predictions(target, golden):
+    """What is predicted of each of these texts, with its share of the roofline."""
+    assert golden("\n".join(texts()[target]))

@@ -1,41 +1,55 @@
 """Which Opts to apply on a target that runs a grid of threads in workgroups, where nobody says.
 
-Contractions are computed in blocks (`blocks.py`). Anything else by rules:
+Contractions are computed in blocks (`blocks.py`). Of anything else, every way to share it out that is listed
+here is a candidate, and the one of the least predicted time is taken (`grid_time.py`):
 
-1. Where nothing is reduced, wide loads and stores: a thread computes a vector's worth of neighbours.
-2. If loaded values serve several places of two output axes, a thread computes a small tile of them.
-3. Where outputs are few, or memory is contiguous along a long reduction, a workgroup shares it.
-4. Short reductions, or what a thread's share of one leaves, are written out.
-5. Neighbours of the outputs are threads of one workgroup; an odd number of them is rounded up.
+1. A thread computes neighbours along one or two axes, so that it loads and stores them together.
+2. Short reductions are written out; of a long one a thread takes neighbours at once.
+3. The threads of a workgroup share the longest reduction, or none.
+4. Neighbours of the outputs are threads of one workgroup, in a row or in a rectangle.
 """
 
 from __future__ import annotations
 
-from ...ir.args import AxisType
-from ...ir.index import as_index
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
 from ...ir.uop import UOp
 from ...target import Target
-from ..ranges import in_order, largest_power_of_two, typical
-from ..work import issued
+from ..grid import is_far
+from ..ranges import in_order, largest_power_of_two
 from .actions import KernelOptError, Opt, OptOps, apply_opt
 from .blocks import shared_blocks
-from .facts import MAX_COST, SHORT, Facts
-from .limits import threads_of
+from .facts import MAX_COST, SHORT, Facts, size_of
+from .grid_time import Prediction, predict_on_grid
 from .loops import Axis, Loops, is_parallel
-from .planned import planned
+from .occupancy import rounded_up
+from .shares import shares_of
 
-#: Wide loads are for kernels that take at most this share of the instructions then.
-WORTHWHILE = 0.8
-#: Threads of a workgroup that share nothing, and of one that shares a reduction.
-THREADS, SHARING = 128, 256
-#: The side of a thread's tile, where there are outputs for this part of the threads that can run at once.
-SIDE, TILED = 4, 1 / 8
-#: A reduction is shared from so many steps on, where that makes no more threads than can run at once.
-LONG = 64
-#: Steps of a long reduction that are written out.
+#: Neighbours that a thread computes along one of two axes, and threads that share a reduction.
+SIDES, SHARING = (4, 2), (1024, 512, 256, 128, 64, 32, 16, 8)
+#: Threads of a workgroup, and the longest row of them where they lie in a rectangle.
+THREADS, ROWS = (256, 128, 64, 32), (1024, 32, 16, 8)
+#: Steps of a shared reduction that are written out.
 AT_ONCE = 4
+#: A reduction is made so many times as long at most, so that threads share it evenly.
+PADDED = 5 / 4
 #: Workgroups smaller than a warp leave units idle: from this size on an axis that makes such is rounded up.
 ODD_FROM = 64
+#: Of what is predicted to take the same but for so much, that which fills this part of multiprocessors; of
+#: those that of the fewest instructions, but for so much, whose threads are nearest to a common workgroup's.
+ALIKE, FILLED, COMMON = 1.05, 1 / 4, 128
+#: So many ways to reduce are tried with all ways to arrange threads, the others with some.
+FOLLOWED = 4
+
+
+class Found(NamedTuple):
+    """Opts, and what is predicted of them."""
+
+    opts: list[Opt]
+    prediction: Prediction
 
 
 def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
@@ -43,146 +57,184 @@ def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
     loops = Loops.of(kernel) if isinstance(kernel, UOp) else kernel
     if not loops.axes or in_order(loops.sink):
         return []
-    plan = _Plan(loops, target)
-    blocks = shared_blocks(plan.facts, target)
+    facts = Facts.of(loops)
+    blocks = shared_blocks(facts, target)
     if blocks:
         return blocks
-    if not plan.facts.sums:
-        plan.load_wide()
-    elif plan.outputs() >= TILED * target.launch.resident:
-        plan.tile()
-    if target.has_local and not plan.facts.scans:
-        plan.share()
-    plan.write_out_reductions()
-    plan.gather_threads()
-    return plan.opts
+    found = sorted(_Ways(facts, target).found(), key=lambda each: each.prediction.cycles)
+    if not found:
+        return []
+    alike = [each for each in found if each.prediction.cycles <= ALIKE * found[0].prediction.cycles]
+    most = max(map(_filled, alike))
+    alike = [each for each in alike if _filled(each) >= most]
+    least = min(each.prediction.instructions for each in alike)
+    few = [each for each in alike if each.prediction.instructions <= ALIKE * least]
+    ordered = [*sorted(few, key=_uncommon), *found]
+    return next((each.opts for each in ordered if _applies(loops, each.opts, target)), [])
 
 
-class _Plan:
-    """The Opts so far, and the loops after them. `facts` are those of the kernel without any."""
+def _filled(found: Found) -> float:
+    return min(found.prediction.occupancy, FILLED)
 
-    def __init__(self, loops: Loops, target: Target) -> None:
-        self.loops, self.target = loops, target
-        self.facts = Facts.of(loops)
-        self.opts: list[Opt] = []
-        self.shared = False
 
-    def take(self, op: OptOps, axis: int | None, amount: int) -> bool:
-        """Apply one more Opt, if it fits."""
-        opt = Opt(op, axis, amount)
-        try:
-            self.loops = apply_opt(self.loops, opt, self.target)
-        except KernelOptError:
-            return False
-        self.opts.append(opt)
-        return True
+def _uncommon(found: Found) -> tuple[float, float, int]:
+    """How far the threads of a workgroup are from a common one's."""
+    prediction = found.prediction
+    return abs(math.log2(prediction.threads / COMMON)), prediction.cycles, len(found.opts)
 
-    def parallel(self) -> list[Axis]:
-        return [axis for axis in self.loops.axes if is_parallel(axis)]
 
-    def outputs(self) -> int:
-        """How many threads there would be, one for each output."""
-        total = 1
-        for axis in self.parallel():
-            total *= _size(axis)
-        return total
+class _Ways:
+    """The ways to share out a kernel."""
 
-    def load_wide(self) -> None:
-        width = self.target.load_bytes // self.facts.element_bytes
-        if width < 2:
+    def __init__(self, facts: Facts, target: Target) -> None:
+        self.facts, self.target = facts, target
+        self.parallel = [axis for axis in facts.loops.axes if is_parallel(axis) and size_of(axis)]
+        self.longest = max(facts.loops.reduce_axes, key=lambda axis: facts.sizes[axis.number], default=None)
+        if self.longest is not None and size_of(self.longest) is None:
+            self.longest = None
+        last_first = list(reversed(self.parallel))
+        self.nearest = sorted(last_first, key=self._far)
+        self.widest = max(target.load_bytes // facts.element_bytes, AT_ONCE)
+        self.written = [
+            Opt(OptOps.UNROLL, axis.reduce, 0)
+            for axis in facts.loops.reduce_axes
+            if not axis.output and axis is not self.longest and 1 < (size_of(axis) or SHORT + 1) <= SHORT
+        ]
+
+    def found(self) -> list[Found]:
+        """All of them, those that take least time among the last."""
+        some: list[tuple[float, list[Opt]]] = []
+        found: list[Found] = []
+        for begun in itertools.chain.from_iterable(map(self._shared, self._at_once())):
+            tried = self._tried(begun, THREADS[:1], ROWS[::3])
+            found += tried
+            if tried:
+                some.append((min(each.prediction.cycles for each in tried), begun))
+        for _, begun in sorted(some, key=lambda each: each[0])[:FOLLOWED]:
+            found += self._tried(begun, THREADS, ROWS)
+        return found
+
+    def _tried(self, begun: list[Opt], threads: Sequence[int], rows: Sequence[int]) -> list[Found]:
+        """What is predicted of several arrangements of threads; those that do not fit are left out."""
+        at_once = {number: share.at_once for number, share in shares_of(self.facts, begun).items()}
+        if max(at_once.values()) > 1 and self.facts.size_of_code(at_once) > MAX_COST:
+            return []
+        ways = [[*begun, *own] for own in self._arranged(begun, threads, rows)]
+        predicted = [(opts, predict_on_grid(self.facts, opts, self.target)) for opts in ways]
+        return [Found(opts, prediction) for opts, prediction in predicted if prediction is not None]
+
+    def _far(self, axis: Axis) -> float:
+        """How often neighbours along an axis are far from each other in memory."""
+        return sum(
+            access.count
+            for access in self.facts.accesses
+            if is_far(access.step(axis) or 0, access.node.src[0].dtype.base.itemsize)
+        )
+
+    def _at_once(self) -> Iterator[list[Opt]]:
+        """What a thread computes."""
+        widths = [1 << n for n in range(1, self.widest.bit_length())]
+        yield self.written
+        walked = [axis for axis in self.parallel if any(a.step(axis) == 1 for a in self.facts.accesses)]
+        for axis, width in itertools.product(walked, widths):
+            if (size_of(axis) or 1) % width == 0:
+                yield [Opt(OptOps.UPCAST, axis.number, width), *self.written]
+        pairs = itertools.combinations(self._serving(), 2)
+        for (first, second), high, wide in itertools.product(pairs, SIDES, SIDES):
+            if (size_of(first) or 1) % high == 0 and (size_of(second) or 1) % wide == 0:
+                sides = Opt(OptOps.UPCAST, first.number, high), Opt(OptOps.UPCAST, second.number, wide)
+                yield [*sides, *self.written]
+        if self.longest is None:
             return
+        size = size_of(self.longest) or 1
+        if size <= SHORT:
+            whole = [Opt(OptOps.UNROLL, self.longest.reduce, 0), *self.written]
+            yield whole
+            for axis in walked:
+                if (size_of(axis) or 1) % AT_ONCE == 0:
+                    yield [Opt(OptOps.UPCAST, axis.number, AT_ONCE), *whole]
+        elif any(access.step(self.longest) == 1 for access in self.facts.accesses):
+            for width in widths[1:]:
+                yield [Opt(OptOps.UNROLL, self.longest.reduce, width), *self.written]
 
-        def time(axis: Axis | None) -> float:
-            at_once = {axis.number: width} if axis is not None else {}
-            return issued(planned(self.facts, self.target, at_once), self.target)
+    def _serving(self) -> list[Axis]:
+        """Axes of outputs, the last few, along which an access stays where it is, or is far from the next."""
+        accesses = self.facts.accesses
+        several = [
+            a for a in self.parallel if any(not x.step(a) or abs(x.step(a) or 0) > 1 for x in accesses)
+        ]
+        beside = [a for a in self.parallel if a in several or any(x.step(a) == 1 for x in accesses)]
+        return beside[-3:] if several else []
 
-        best = min(self.parallel(), key=time, default=None)
-        if best is None or time(best) > WORTHWHILE * time(None):
+    def _shared(self, begun: list[Opt]) -> Iterator[list[Opt]]:
+        """With the longest reduction shared by so many threads."""
+        yield begun
+        axis = self.longest
+        if axis is None or not self.target.has_local or self.facts.scans:
             return
-        if isinstance(best.size, int) and best.size % width == 0:
-            self.take(OptOps.UPCAST, best.number, width)
-
-    def served(self) -> list[Axis]:
-        """The axes of outputs several of which use the same loaded values."""
-        loads = [access for access in self.facts.accesses if access.reduced]
-        return [axis for axis in self.parallel() if any(load.step(axis) == 0 for load in loads)]
-
-    def tile(self) -> None:
-        """Places of two output axes at once."""
-        for axis in self.served()[-2:]:
-            side = next((s for s in (SIDE, SIDE // 2) if _size(axis) % s == 0), 0)
-            if side and isinstance(axis.size, int):
-                self.take(OptOps.UPCAST, axis.number, side)
-
-    def share(self) -> None:
-        """Give the longest reduction to the threads of a workgroup."""
-        axis = max(self.loops.reduce_axes, key=_size, default=None)
-        if axis is None or _size(axis) < LONG or not isinstance(axis.size, int):
+        unrolled = next(
+            (opt.amount or 0 for opt in begun if opt.op is OptOps.UNROLL and opt.axis == axis.reduce), 1
+        )
+        size = self.facts.sizes[axis.number]
+        if unrolled == 0 or size <= SHORT:
             return
         walked = any(abs(access.step(axis) or 0) == 1 for access in self.facts.accesses)
-        outputs, warp = self.outputs(), self.target.launch.warp
-        enough = self.target.launch.resident
-        if (self.served() or not walked) and outputs * warp > enough:
-            return
-        # Threads that do not walk memory themselves stand behind a row of others that do.
-        most = max(warp, min(SHARING, enough // outputs)) if walked else SHARING // warp
-        amount = largest_power_of_two(axis.size, most)
-        if amount < min(most, warp):
-            amount = min(most, 1 << ((axis.size - 1).bit_length() - 1))
-            if -axis.size % amount > axis.size // 4 or not self.take(OptOps.PADTO, axis.number, amount):
-                return
         kind = OptOps.GROUP if walked else OptOps.GROUPTOP
-        while amount > 1 and not self.take(kind, axis.reduce, amount):
-            amount //= 2
-        self.shared = amount > 1
-
-    def write_out_reductions(self) -> None:
-        for axis in self.loops.axes:
-            size = axis.size
-            if axis.output or axis.reduce is None or not isinstance(size, int) or not axis.ranges:
+        for amount in SHARING:
+            multiple = amount * unrolled
+            padded = rounded_up(size, multiple)
+            if amount > self.target.group_threads or padded > PADDED * size:
                 continue
-            if size <= SHORT:
-                amount = size
-            elif self.shared and AxisType.GROUP in [kind for kind, _ in axis.parts]:
-                amount = largest_power_of_two(size, AT_ONCE)
-            else:
-                continue
-            copies = {a.number: _at_once(a) for a in self.loops.axes}
-            copies[axis.number] *= amount
-            if amount > 1 and self.facts.size_of_code(copies) <= MAX_COST:
-                self.take(OptOps.UNROLL, axis.reduce, 0 if amount == size else amount)
+            if padded > size and size % unrolled == 0 and unrolled > 1:
+                continue  # what is beside the padding is loaded alone
+            pad = [Opt(OptOps.PADTO, axis.number, multiple)] if padded > size else []
+            rest = largest_power_of_two(padded // multiple, AT_ONCE)
+            shared = [*pad, *begun, Opt(kind, axis.reduce, amount)]
+            yield shared
+            if unrolled == 1 and rest > 1 and not axis.output:
+                yield [*shared, Opt(OptOps.UNROLL, axis.reduce, 0 if padded // multiple == rest else rest)]
 
-    def gather_threads(self) -> None:
-        """Fill workgroups with neighbours, along the last axes first."""
-        most, warp = SHARING if self.shared else THREADS, self.target.launch.warp
-        axes = list(reversed(self.parallel()))
-        if not self.shared and axes and _size(axes[0]) >= ODD_FROM:
-            if all(_share(axis, most, warp) < warp for axis in axes):
-                self.take(OptOps.PADTO, axes[0].number, warp if _size(axes[0]) < 8 * THREADS else THREADS)
-        for axis in reversed(self.parallel()):
-            amount = _share(axis, most // threads_of(self.loops), warp)
-            if amount > 1:
-                self.take(OptOps.LOCAL, axis.number, amount)
+    def _arranged(self, begun: list[Opt], threads: Sequence[int], rows: Sequence[int]) -> list[list[Opt]]:
+        """The threads of a workgroup, beside those that share a reduction already."""
+        shares = shares_of(self.facts, begun)
+        sharing = math.prod(share.group for share in shares.values())
+        warp, found = self.target.launch.warp, []
+        for most, row in itertools.product(threads, rows):
+            own, left = [], max(1, min(most, self.target.group_threads) // sharing)
+            sizes = {axis.number: shares[axis.number].groups for axis in self.nearest}
+            first = next(iter(self.nearest), None)
+            if first is not None and sharing == 1 and sizes[first.number] >= ODD_FROM:
+                if (
+                    all(_share(size, left, warp) < warp for size in sizes.values())
+                    and shares[first.number].at_once == 1
+                ):
+                    multiple = warp if sizes[first.number] < 8 * THREADS[1] else THREADS[1]
+                    own.append(Opt(OptOps.PADTO, first.number, multiple))
+                    sizes[first.number] = rounded_up(sizes[first.number], multiple)
+            for place, axis in enumerate(self.nearest):
+                amount = _share(sizes[axis.number], min(left, row) if place == 0 else left, warp)
+                if amount > 1:
+                    own.append(Opt(OptOps.LOCAL, axis.number, amount))
+                    left //= amount
+            if own not in found:
+                found.append(own)
+        return found
 
 
-def _size(axis: Axis) -> int:
-    return typical(as_index(axis.size))
-
-
-def _share(axis: Axis, most: int, warp: int) -> int:
+def _share(size: int, most: int, warp: int) -> int:
     """How many threads take an axis: a power of two where there is a large one, else what divides it."""
-    if not isinstance(axis.size, int) or most < 2:
+    if most < 2:
         return 1
-    power = largest_power_of_two(axis.size, most)
-    if power >= warp:
+    power = largest_power_of_two(size, most)
+    if power >= min(warp, most):
         return power
-    return next(n for n in range(min(most, axis.size), 0, -1) if axis.size % n == 0)
+    return next(n for n in range(min(most, size), 0, -1) if size % n == 0)
 
 
-def _at_once(axis: Axis) -> int:
-    """How many places of an axis one thread computes at once."""
-    total = 1
-    for kind, amount in axis.parts:
-        if kind in (AxisType.UPCAST, AxisType.UNROLL):
-            total *= amount
-    return total
+def _applies(loops: Loops, opts: list[Opt], target: Target) -> bool:
+    try:
+        for opt in opts:
+            loops = apply_opt(loops, opt, target)
+    except KernelOptError:
+        return False
+    return True

@@ -1,0 +1,374 @@
+"""How long a kernel takes on a grid with a list of Opts: what every choice for a grid and every report asks.
+
+A roofline for each level of memory, with the occupancy that registers and local memory leave, and what
+threads wait for (Volkov, "Better Performance at Lower Occupancy", 2010). Nothing is made of the kernel: what
+Opts share out is worked out with numbers, what is loaded and computed is read off the loops without them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...ir.nest import ranges_of
+from ...ir.ops import Ops
+from ...ir.uop import UOp
+from ...target import Target
+from ..grid import is_far, radices
+from .actions import Opt, OptOps
+from .facts import Access, Facts
+from .occupancy import resident_groups, rounded_up
+from .shares import shares_of
+
+#: Bytes that a multiprocessor's own cache gives at once, and that come to it together ("CUDA C++ Best
+#: Practices Guide", coalesced access; "CUDA C++ Programming Guide", what the shared cache fetches).
+SECTOR, FETCHED = 32, 64
+#: Sectors that a multiprocessor's own cache gives in a cycle.
+OWN_SECTORS = 4
+#: Compilers write out so many turns of a loop, so that their loads wait together; so many of a thread do.
+AHEAD, TOGETHER = 4, 8
+#: Instructions beside those that are counted: of each access its address, of each turn its counting.
+ADDRESS, TURN = 1.0, 3.0
+#: Cycles of a workgroup's start; of a barrier with what is stored before it; of each part that is combined.
+START, MEETING, PART = 300, 60, 8
+#: Registers of a thread beside accumulators and what is loaded.
+OTHERS = 24
+#: What is not busiest takes this share of its time still: it is not hidden wholly.
+ALONE = 0.1
+#: Seconds that it takes to start a kernel.
+STARTING = 3e-6
+#: Two elements that nothing says the distance of are so many apart.
+ANYWHERE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What is predicted of one launch.
+
+    workgroups, threads   how many there are, and the threads of each
+    shared_bytes          local memory of a workgroup
+    registers             of a thread
+    occupancy             the part of the threads that a multiprocessor holds at most which it holds then
+    wide                  the bytes of the widest load or store
+    instructions          of all warps
+    cycles                how long it takes without its start
+    seconds               how long it takes
+    share                 what that is of the roofline: bytes over bandwidth, or operations over the peak
+    bound                 which of these is longer: "bandwidth" or "arithmetic"
+    known                 whether the GPU's row says so; else it is taken for a common one
+    """
+
+    workgroups: int
+    threads: int
+    shared_bytes: int
+    registers: int
+    occupancy: float
+    wide: int
+    instructions: float
+    cycles: float
+    seconds: float
+    share: float
+    bound: str
+    known: bool
+
+    def __str__(self) -> str:
+        taken = "" if self.known else ", on a common GPU"
+        return (
+            f"{_counted(self.workgroups, 'workgroup')} of {_counted(self.threads, 'thread')}, "
+            f"{self.shared_bytes} bytes shared, "
+            f"about {self.registers} registers, occupancy {100 * self.occupancy:.0f}%; predicted "
+            f"{self.seconds * 1e6:.1f} us, {100 * self.share:.0f}% of the roofline ({self.bound}){taken}"
+        )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" + "s" * (count != 1)
+
+
+def predict_on_grid(facts: Facts, opts: Sequence[Opt], target: Target) -> Prediction | None:
+    """What is predicted of a kernel (`facts`: without Opts) with Opts; None where no multiprocessor holds a
+    workgroup.
+    """
+    return _Launched(facts, opts, target).predicted()
+
+
+class _Launched:
+    """A kernel shared out."""
+
+    def __init__(self, facts: Facts, opts: Sequence[Opt], target: Target) -> None:
+        self.facts, self.target = facts, target
+        self.machine, self.multiprocessors = target.launch.machine
+        self.shares = shares_of(facts, opts)
+        self.accesses = [a for a in facts.accesses if a.node.src[0].src[0].op is Ops.DEFINE_GLOBAL]
+        self.staged = {opt.amount for opt in opts if opt.op is OptOps.STAGE}
+        self.core = next((opt for opt in opts if opt.op is OptOps.TC), None)
+        shares = self.shares.values()
+        self.threads = math.prod(share.threads * share.group for share in shares)
+        if self.core is not None:
+            self._give_to_warps(self.core)
+        self.groups = math.prod(share.groups for share in shares)
+        self.warps = -(-self.threads // target.launch.warp)
+        self.along_x = self._order()
+
+    def _give_to_warps(self, core: Opt) -> None:
+        """A warp's matrices are 16 x 8 places of the outputs, and steps of the sum."""
+        outputs = [axis for axis in self.facts.loops.axes if axis.output]
+        sizes = sorted(outputs, key=lambda axis: self.shares[axis.number].groups)
+        for axis, places in zip(sizes[-2:], (16, 8), strict=False):
+            share = self.shares[axis.number]
+            share.groups, share.at_once = max(1, -(-share.groups // places)), share.at_once * places
+        for axis in self.facts.loops.reduce_axes:
+            if axis.reduce == core.axis:
+                share = self.shares[axis.number]
+                share.turns, share.at_once = (
+                    max(1, share.turns // (core.amount or 1)),
+                    share.at_once * (core.amount or 1),
+                )
+        self.threads *= self.target.launch.warp
+
+    def _order(self) -> list[tuple[int, int, int]]:
+        """(axis, threads, places from one to the next) along x, y and z, as `grid.py` puts them."""
+        found = []
+        for axis in reversed(self.facts.loops.axes):
+            share = self.shares[axis.number]
+            if share.threads > 1:
+                found.append((axis.number, share.threads, share.near))
+        for number, share in self.shares.items():
+            if share.group > 1:
+                found.append((number, share.group, share.apart))
+
+        def far(entry: tuple[int, int, int]) -> tuple[float, int]:
+            number, _, places = entry
+            steps = [(a, (a.strides.get(number, 0) or 0) * places) for a in self.accesses]
+            often = sum(self._times(access) for access, step in steps if is_far(step, _item(access)))
+            return often, sum(abs(step) for access, step in steps if access.node.op is Ops.STORE)
+
+        return sorted(found, key=far)
+
+    def _moved(self, access: Access) -> list[int]:
+        return [number for number, step in access.strides.items() if step != 0]
+
+    def _times(self, access: Access) -> float:
+        """How often a thread looks at one of its places."""
+        return math.prod(self.shares[number].own for number in self._moved(access))
+
+    def _is_staged(self, access: Access) -> bool:
+        return access.node.op is Ops.LOAD and access.node.src[0].src[0].arg in self.staged
+
+    def _width(self, access: Access) -> int:
+        """How many elements a load or store takes at once."""
+        widest = max(self.target.load_bytes // _item(access), 1)
+        if len(access.node.src[0].src) > 2:
+            return 1
+        for number, step in access.strides.items():
+            if step == 1:
+                width = math.gcd(self.shares[number].beside, widest)
+                rest = [s for n, s in access.strides.items() if n != number]
+                while width > 1 and any(s is not None and s % width for s in rest):
+                    width //= 2
+                return width
+        return 1
+
+    def _sectors(self, access: Access, width: int) -> int:
+        """How many sectors the threads of a warp touch at once."""
+        item, left = _item(access), self.target.launch.warp
+        places = [0]
+        for number, threads, apart in self.along_x:
+            step = access.strides.get(number, 0)
+            by = ANYWHERE if step is None else step * apart
+            count = min(threads, left)
+            places = [place + k * by for k in range(count) for place in places]
+            left //= count
+            if left <= 1:
+                break
+        first = {place * item // SECTOR for place in places}
+        return len(first.union((place * item + width * item - 1) // SECTOR for place in places))
+
+    def _from_cache(self, access: Access) -> float:
+        """Bytes of the sectors that a workgroup touches."""
+        return _touched(access, {n: self.shares[n].inside for n in self._moved(access)})
+
+    def _from_memory(self) -> tuple[float, float]:
+        """Bytes of all that is read and written: in sectors, and alone."""
+        sectors, alone = dict[tuple[UOp, Ops], float](), dict[tuple[UOp, Ops], float]()
+        for access in self.accesses:
+            key = access.node.src[0].src[0], access.node.op
+            sizes = {n: self.facts.sizes[n] for n in self._moved(access)}
+            alone[key] = max(alone.get(key, 0), min(access.nbytes, math.prod(sizes.values()) * _item(access)))
+            sectors[key] = max(sectors.get(key, 0), min(access.nbytes, _touched(access, sizes)))
+        return sum(sectors.values()), sum(alone.values())
+
+    def _instructions(self) -> tuple[float, float, float]:
+        """Of a thread: those that compute; of these products; and turns."""
+        computed = products = turns = 0.0
+        for axes, (price, multiplied, sums) in self.facts.computed.items():
+            times = math.prod(self.shares[number].own for number in axes)
+            computed += (price - min(multiplied, sums)) * times
+            products += multiplied * times
+            turns = max(turns, math.prod(self.shares[number].turns for number in axes))
+        return computed, products, turns
+
+    def _registers(self) -> int:
+        """Of a thread."""
+        sums = 0.0
+        for axes, (_, _, count) in self.facts.computed.items():
+            sums += count * math.prod(self.shares[number].at_once for number in axes if self._is_kept(number))
+        loaded = sum(
+            math.prod(self.shares[n].at_once for n in self._moved(access)) * max(_item(access), 4) / 4
+            for access in self.accesses
+            if access.node.op is Ops.LOAD
+        )
+        if self.core is not None:
+            sums, loaded = sums / self.target.launch.warp, loaded / self.target.launch.warp
+        most = self.machine.thread_registers
+        return min(rounded_up(int(sums + min(loaded, 64)) + OTHERS, 8), max(most, int(sums) + OTHERS))
+
+    def _is_kept(self, number: int) -> bool:
+        return self.facts.loops.axes[number].output or self.shares[number].group > 1
+
+    def _shared_bytes(self) -> int:
+        """Local memory of a workgroup: parts of what it reduces together, and copies."""
+        total = 0.0
+        for number, share in self.shares.items():
+            if share.group > 1:
+                parts, left = share.group, share.group
+                for radix in radices(share.group)[:-1]:
+                    left //= radix
+                    parts += left
+                sums = sum(
+                    count * math.prod(self.shares[n].at_once for n in axes)
+                    for axes, (_, _, count) in self.facts.computed.items()
+                    if number in axes
+                )
+                total += 4 * sums * parts * self.threads // share.group
+        for access in self.accesses:
+            if self._is_staged(access):
+                total += self._copied(access)
+        return int(total)
+
+    def _copied(self, access: Access) -> int:
+        """Bytes of the copy of one turn of the longest reduction."""
+        inside = {n: self.shares[n].inside for n in self._moved(access)}
+        reduced = [n for n in inside if not self.facts.loops.axes[n].output]
+        along = max(reduced, key=lambda n: self.shares[n].turns, default=None)
+        if along is not None:
+            inside[along] = self.shares[along].at_once
+        return math.prod(inside.values()) * _item(access)
+
+    def predicted(self) -> Prediction | None:
+        machine, launch, target = self.machine, self.target.launch, self.target
+        registers, shared = self._registers(), self._shared_bytes()
+        if registers > machine.thread_registers or shared > target.local_bytes:
+            return None
+        resident = resident_groups(machine, self.threads, registers, shared)
+        if resident < 1:
+            return None
+        computed, products, turns = self._instructions()
+        matrix = 0.0
+        if self.core is not None:
+            item = min(_item(access) for access in self.accesses)
+            matrix = products / (machine.matrix_products * 2 / item) if machine.matrix_products else 0.0
+            computed = products = 0.0
+        own = from_cache = banks = wide = 0.0
+        rounds: dict[frozenset[UOp], float] = {}
+        loads: dict[frozenset[UOp], float] = {}
+        accesses = 0.0
+        for access in self.accesses:
+            width = self._width(access)
+            times = self._times(access) / width
+            wide = max(wide, width * _item(access))
+            from_cache += self._from_cache(access)
+            if self._is_staged(access):
+                banks += (
+                    times * self.warps * width * _item(access) / 4 * launch.warp / (1 if matrix == 0 else 32)
+                )
+                accesses += times if matrix == 0 else times / 32
+            else:
+                accesses += times
+                own += times * self.warps * self._sectors(access, width)
+            if access.node.op is Ops.LOAD:
+                moved = self._moved(access)
+                waits = math.prod(self.shares[n].turns for n in moved)
+                waits = waits if self._is_staged(access) else math.ceil(waits / AHEAD)
+                waits += None in access.strides.values()
+                key = frozenset(r for r in _loops_around(access) if r in self._reduced())
+                if not self._is_staged(access):
+                    loads[key] = loads.get(key, 0.0) + times
+                rounds[key] = max(rounds.get(key, 0.0), waits, math.ceil(loads.get(key, 0.0) / TOGETHER))
+        instructions = computed + accesses * (1 + ADDRESS) + turns * TURN
+        meeting, combined = self._meetings()
+        instructions += combined
+        busy = max(
+            instructions * self.warps / machine.warps,
+            products * self.warps * launch.warp / machine.products,
+            matrix,
+            own / OWN_SECTORS,
+            from_cache / machine.cached,
+            banks / machine.banks,
+        )
+        waves = -(-self.groups // (resident * self.multiprocessors))
+        sectors, alone = self._from_memory()
+        parts = [
+            -(-self.groups // self.multiprocessors) * busy,
+            sectors / (launch.bandwidth / launch.clock),
+            waves * (START + sum(rounds.values()) * machine.waits + meeting + busy),
+        ]
+        cycles = max(parts) + ALONE * (sum(parts) - max(parts))
+        seconds = cycles / launch.clock + STARTING
+        operations = sum(
+            price * math.prod(self.facts.sizes[n] for n in axes)
+            for axes, (price, _, _) in self.facts.computed.items()
+        )
+        peak = machine.products if self.core is None else machine.matrix_products * 2 / item
+        arithmetic = operations / (2 * peak * self.multiprocessors * launch.clock)
+        moving = alone / launch.bandwidth
+        return Prediction(
+            self.groups,
+            self.threads,
+            shared,
+            registers,
+            min(1.0, min(resident, -(-self.groups // self.multiprocessors)) * self.threads / machine.threads),
+            int(wide),
+            instructions * self.warps * self.groups,
+            cycles,
+            seconds,
+            max(arithmetic, moving) / seconds,
+            "arithmetic" if arithmetic > moving else "bandwidth",
+            launch.multiprocessor is not None,
+        )
+
+    def _reduced(self) -> set[UOp]:
+        return {r for axis in self.facts.loops.reduce_axes for r in axis.ranges}
+
+    def _meetings(self) -> tuple[float, float]:
+        """Cycles in which threads that share reductions combine their parts, and a thread's instructions."""
+        total = combined = 0.0
+        for number, share in self.shares.items():
+            if share.group > 1:
+                ends = sum(number in closed for _, closed in self.facts.sums)
+                lanes = max(1, share.at_once)
+                levels = radices(share.group)
+                total += ends * sum(MEETING + PART * radix * lanes for radix in levels)
+                combined += ends * lanes * (levels[0] + len(levels))  # on later levels few threads are left
+        return total, combined
+
+
+def _item(access: Access) -> int:
+    return access.node.src[0].dtype.base.itemsize
+
+
+def _loops_around(access: Access) -> frozenset[UOp]:
+    return frozenset(ranges_of(access.node.src[0]))
+
+
+def _touched(access: Access, places: dict[int, int]) -> float:
+    """Bytes that are fetched for so many places along each axis."""
+    item = _item(access)
+    steps = [(abs(step) if (step := access.strides[n]) is not None else ANYWHERE, n) for n in places]
+    moving = sorted((step, n) for step, n in steps if places[n] > 1)
+    if not moving:
+        return FETCHED
+    nearest, number = moving[0]
+    run = max(FETCHED, places[number] * min(nearest * item, FETCHED))
+    return run * math.prod(places[n] for _, n in moving[1:])

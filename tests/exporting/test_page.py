@@ -201,13 +201,13 @@ def test_more_than_a_binding_holds(tmp_path):
 @pytest.mark.parametrize(
     ("limit", "value", "said"),
     [
-        ("kernels.MOST_BUFFERS", 2, "E_3_100 takes 3 buffers, and WebGPU binds 2 (in __add__"),
+        ("kernels.MOST_BUFFERS", 2, "E_5_30_2 takes 3 buffers, and WebGPU binds 2 (in __add__"),
         (
             "kernels.MOST_BOUND",
             1000,
-            "E_3_100 works on 1,200 bytes at once, and WebGPU binds 1,000 (in __add__",
+            "E_5_30_2 works on 1,200 bytes at once, and WebGPU binds 1,000 (in __add__",
         ),
-        ("kernels.MOST_GROUPS", 1, "E_3_100 has 3 workgroups, and WebGPU launches 1 (in __add__"),
+        ("kernels.MOST_GROUPS", 1, "E_5_30_2 has 5 workgroups, and WebGPU launches 1 (in __add__"),
         ("write.MOST_BYTES", 1300, "a buffer would take 2,400 bytes, and WebGPU gives 1,300 at once"),
         ("write.MOST_BYTES", 2000, "the results together take 2,400 bytes, and WebGPU gives 2,000 at once"),
     ],

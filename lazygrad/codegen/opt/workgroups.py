@@ -65,16 +65,11 @@ def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
     if not found:
         return []
     alike = [each for each in found if each.prediction.cycles <= ALIKE * found[0].prediction.cycles]
-    most = max(map(_filled, alike))
-    alike = [each for each in alike if _filled(each) >= most]
+    alike = [each for each in alike if each.prediction.occupancy >= FILLED] or alike
     least = min(each.prediction.instructions for each in alike)
     few = [each for each in alike if each.prediction.instructions <= ALIKE * least]
     ordered = [*sorted(few, key=_uncommon), *found]
     return next((each.opts for each in ordered if _applies(loops, each.opts, target)), [])
-
-
-def _filled(found: Found) -> float:
-    return min(found.prediction.occupancy, FILLED)
 
 
 def _uncommon(found: Found) -> tuple[float, float, int]:

@@ -305,8 +305,8 @@ MEMORY_BUDGET = SizeVar(
 PLAN_FOR = ContextVar(
     "PLAN_FOR",
     "",
-    "what kernels are planned for where they run on another device: `webgpu` plans with its limits, as "
-    "`lazygrad.export` does for a page; empty plans for the device itself",
+    "what kernels are planned for where they run on another device: `cl`, `cuda`, `cuda:sm_90`, `metal` or "
+    "`webgpu`, as `kernels(target=...)` does and, for a page, `lazygrad.export`; empty plans for the device",
     changes_code=True,
 )
 TF32 = ContextVar(

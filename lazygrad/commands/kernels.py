@@ -10,7 +10,7 @@ from ..config import Context
 from ..device import CompileError, Device, DeviceError
 from ..engine.realize import observe_kernels
 from ..inspection.kernels import FORMS, InspectedKernel, inspect
-from ..inspection.targets import TARGETS, find_target
+from ..inspection.targets import TARGETS, find_target, planned_for
 from ..runtime.cpu import CPUDevice
 from .script import name_of, run_script, script_argument
 from .seen import Seen
@@ -33,7 +33,7 @@ def run(given: argparse.Namespace) -> int:
             print(f"lazygrad kernels: {error}", file=sys.stderr)
             return 2
     seen = Seen()
-    with Context(TRACEMETA=2):
+    with Context(TRACEMETA=2, PLAN_FOR=planned_for(given.target)):
         # The CPU plays devices that are not here, for scripts that name them.
         kinds = [kind for kind, _ in TARGETS.values()]
         with Device.stand_ins(kinds, CPUDevice) as absent, observe_kernels(seen.note):

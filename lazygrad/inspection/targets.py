@@ -6,16 +6,14 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ..config import PLAN_FOR
 from ..device import Compiler, Device, DeviceError
 from ..renderer import Renderer
 from ..renderer.cstyle import CUDARenderer, MetalRenderer, OpenCLRenderer, WGSLRenderer
 from ..renderer.llvmir import LLVMRenderer
 from ..renderer.llvmir import target as llvm_target
 from ..runtime._llvm import CrossCompiler
-from ..target import PROCESSORS, refined
-
-#: The architecture of target `cuda` where no such GPU is here.
-CUDA_ARCH = "sm_80"
+from ..target import CUDA_ARCH, PROCESSORS, refined
 
 
 class Target(NamedTuple):
@@ -67,6 +65,14 @@ def find_target(name: str) -> Target:
         if otherwise is None:
             raise
         return Target(short, kind, otherwise())
+
+
+def planned_for(name: str | None) -> str:
+    """What PLAN_FOR is to be for a target: its name, where it is a GPU's; else what it is."""
+    if name is None or not find_target(name).renderer.target.grid:
+        return str(PLAN_FOR.value)
+    short = name.lower().partition(":")[0]
+    return name.lower() if short in TARGETS else str(PLAN_FOR.value)
 
 
 def _processor(name: str, arch: str) -> Target:

@@ -8,6 +8,7 @@ with other sizes through LIFT_SIZES.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
@@ -21,8 +22,8 @@ from ..ir.ops import Ops
 from ..ir.spec import KERNEL, PLAIN, verify
 from ..ir.uop import UOp
 from ..renderer import Renderer
-from ..renderer.cstyle import WGSLRenderer
-from ..target import Target
+from ..renderer.cstyle import CUDARenderer, MetalRenderer, OpenCLRenderer, WGSLRenderer
+from ..target import CUDA_ARCH, Target
 from .assemble import assemble
 from .graph import Asked
 from .growth import Growth
@@ -233,18 +234,29 @@ def plan(asked: Asked, fuse: bool, budget: int = 0) -> Template:
     return template
 
 
-#: What PLAN_FOR can be besides nothing → what has the Target.
-_ELSEWHERE: dict[str, Callable[[], Renderer]] = {"webgpu": functools.cache(WGSLRenderer)}
+#: What PLAN_FOR can be besides nothing, or `cuda:` and an architecture → what has the Target.
+_ELSEWHERE: dict[str, Callable[[], Renderer]] = {
+    "cl": OpenCLRenderer,
+    "cuda": functools.partial(CUDARenderer, CUDA_ARCH),
+    "metal": MetalRenderer,
+    "webgpu": WGSLRenderer,
+}
 
 
 def _elsewhere() -> Renderer | None:
     """What PLAN_FOR names."""
-    name = PLAN_FOR.value
-    if not name:
-        return None
-    if name not in _ELSEWHERE:
-        raise ValueError(f"PLAN_FOR must be empty or one of {', '.join(_ELSEWHERE)}, not {name!r}")
-    return _ELSEWHERE[name]()
+    return _renderer_of(PLAN_FOR.value) if PLAN_FOR.value else None
+
+
+@functools.cache
+def _renderer_of(name: str) -> Renderer:
+    made = _ELSEWHERE.get(name)
+    if made is not None:
+        return made()
+    if re.fullmatch(r"cuda:sm_\d{2,3}[a-z]?", name):
+        return CUDARenderer(name.removeprefix("cuda:"))
+    known = ", ".join(_ELSEWHERE)
+    raise ValueError(f"PLAN_FOR must be empty or one of {known}, cuda:sm_90 or the like, not {name!r}")
 
 
 def target_of(device: str) -> Target:

@@ -4,10 +4,11 @@ No device is opened here, and no driver asked: this stands below both.
 """
 
 from .facts import Core, Dot, Launch, Memory, Multiprocessor, Target, TensorCore
-from .gpus import GPUS, SIMDGROUPS, has_async_copies, launch_of, tensor_cores_of
+from .gpus import CUDA_ARCH, GPUS, SIMDGROUPS, has_async_copies, launch_of, tensor_cores_of
 from .processors import PROCESSORS, Processor, refined
 
 __all__ = [
+    "CUDA_ARCH",
     "GPUS",
     "PROCESSORS",
     "SIMDGROUPS",

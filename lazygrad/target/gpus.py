@@ -61,6 +61,10 @@ GPUS = {
 }
 
 
+#: The architecture that kernels are written for, where no GPU and nobody says which.
+CUDA_ARCH = "sm_80"
+
+
 def launch_of(arch: str) -> Launch:
     """How an architecture starts work, `sm_90a` as `sm_90`; of one that is not known, as common ones do."""
     return GPUS.get(arch.rstrip("af"), Launch())

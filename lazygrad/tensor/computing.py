@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Self
 
+from ..config import Context
 from ..engine.repeats import realize as realize_nodes
 from ..inspection.kernels import InspectedKernel, inspect
+from ..inspection.targets import planned_for
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.items import ScheduleItem, create_schedule
@@ -57,9 +59,12 @@ class Computing(Tensor):
         """The kernels that computing these tensors would run, to look at and to run by hand; runs nothing.
 
         target  the target, which this machine need not have: metal, cuda, cuda:sm_90, cl, c,
-                llvm, llvm:aarch64, python, webgpu; None is the device of each
+                llvm, llvm:aarch64, python, webgpu; None is the device of each. What was not planned yet is
+                planned for a GPU that is named, and stays so where it is run here later
         """
-        return inspect(self.schedule(*others), target)
+        with Context(PLAN_FOR=planned_for(target)):
+            items = self.schedule(*others)
+        return inspect(items, target)
 
     def realize(self, *others: Tensor) -> Self:
         """Compute these tensors now, together, and return the first.

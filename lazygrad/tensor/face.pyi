@@ -31,7 +31,7 @@ class Tensor(TensorCore):
     def kernelize(self, *others: Tensor) -> Self: 'Plan: cut the graph below these tensors into kernels, make unallocated buffers. Runs nothing.\n\n>>> Tensor([1]).add(1).kernelize().tolist()\n[2]'
     def schedule_with_vars(self, *others: Tensor) -> tuple[list[ScheduleItem], dict[UOp, builtins.int]]: 'The kernels that computing these tensors takes, in order, and the values of their Variables.\n\n>>> (Tensor([1]) + 1).schedule_with_vars()[1]\n{}'
     def schedule(self, *others: Tensor) -> list[ScheduleItem]: 'The kernels that computing these tensors takes, in order.\n\n>>> len((Tensor([1]) + 1).schedule())\n2'
-    def kernels(self, *others: Tensor, target: str | None = None) -> list[InspectedKernel]: 'The kernels that computing these tensors would run, to look at and to run by hand; runs nothing.\n\ntarget  the target, which this machine need not have: metal, cuda, cuda:sm_90, cl, c,\n        llvm, llvm:aarch64, python, webgpu; None is the device of each'
+    def kernels(self, *others: Tensor, target: str | None = None) -> list[InspectedKernel]: 'The kernels that computing these tensors would run, to look at and to run by hand; runs nothing.\n\ntarget  the target, which this machine need not have: metal, cuda, cuda:sm_90, cl, c,\n        llvm, llvm:aarch64, python, webgpu; None is the device of each. What was not planned yet is\n        planned for a GPU that is named, and stays so where it is run here later'
     def realize(self, *others: Tensor) -> Self: 'Compute these tensors now, together, and return the first.\n\n>>> Tensor([1]).realize().is_realized\nTrue'
     @property
     def is_realized(self) -> builtins.bool: 'Whether its memory holds its values already.'

@@ -165,7 +165,10 @@ def test_plan_for():
         assert sum(x[1:], x[0]).item() == 12.0
     with (
         Context(PLAN_FOR="abacus"),
-        pytest.raises(ValueError, match="PLAN_FOR must be empty or one of webgpu"),
+        pytest.raises(
+            ValueError,
+            match="PLAN_FOR must be empty or one of cl, cuda, metal, webgpu, cuda:sm_90 or the like",
+        ),
     ):
         (x[0] + 1).realize()
 

@@ -48,7 +48,7 @@ def test_a_kernel_for_a_target_that_need_not_be_here(target):
 
 
 def test_what_is_looked_at_for_a_gpu_is_planned_for_it():
-    """No GPU takes attention in one pass yet: a processor's plan would compute scores anew for each result."""
+    """No GPU takes attention in one pass yet; a processor's plan would compute scores for each result."""
     q = Tensor(np.random.default_rng(0).normal(size=(1, 2, 64, 16)).astype(np.float32))
     assert len(q.scaled_dot_product_attention(q, q).kernels(target="llvm")) == 1
     value = (q * 1).scaled_dot_product_attention(q, q)

@@ -9,17 +9,20 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtype import DTYPES_BY_NAME, DType, dtypes, truncation
+from ..dtype import DTYPES_BY_NAME, DType, truncation
 from ..ir.ops import from_bits
 from ..target import TensorCore
 
 WARP = 32
-#: The last bits of a float32 that tensor cores do not read: tf32.
-_UNREAD = 13
+
+
+def described(core: TensorCore) -> str:
+    """What `products_of_warps` must know of an instruction, as Python text."""
+    return f"{core.element.name!r}, {core.steps}, {core.total.name!r}, {core.unread}"
 
 
 def products_of_warps(stopped: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
-    """Of each thread its new sums. `stopped`: (place, names of the types and steps, sums, words) of each, as
+    """Of each thread its new sums. `stopped`: (place, what `described` gives, sums, words) of each, as
     the places of a workgroup of these sizes are counted: those along x, the first, the slowest.
     """
     order = sorted(range(len(stopped)), key=lambda n: _place_in_launch(n, sizes))
@@ -44,13 +47,13 @@ def _place_in_launch(number: int, sizes: Sequence[int]) -> int:
 
 
 def _product(threads: Sequence[Any]) -> list[list[Any]]:
-    _, element, steps, total, _, _ = threads[0]
-    core = TensorCore(DTYPES_BY_NAME[element], steps, DTYPES_BY_NAME[total])
+    _, element, steps, total, unread, _, _ = threads[0]
+    core = TensorCore(DTYPES_BY_NAME[element], steps, DTYPES_BY_NAME[total], unread=unread)
     rows = [[0] * steps for _ in range(16)]
     columns = [[0] * steps for _ in range(8)]
     for number, (*_, words) in enumerate(threads):
         g, t = divmod(number, 4)
-        parts = [_unpacked(word, core.element) for word in words]
+        parts = [_unpacked(word & ~((1 << unread) - 1), core.element) for word in words]
         for half in range(core.halves):
             begin = (4 * half + t) * core.packed
             for u in range(2):
@@ -70,8 +73,6 @@ def _product(threads: Sequence[Any]) -> list[list[Any]]:
 @functools.cache
 def _unpacked(word: int, element: DType) -> list[Any]:
     bits = 8 * element.itemsize
-    if element is dtypes.float32:
-        word &= ~((1 << _UNREAD) - 1)
     return [from_bits(word >> bits * n & (1 << bits) - 1, element) for n in range(32 // bits)]
 
 

@@ -24,7 +24,7 @@ from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
 from ..target import Dot, Target
 from . import Renderer, parameters
-from .matrices import products_of_warps
+from .matrices import described, products_of_warps
 from .names import loop_names
 from .texts import Writer, write
 
@@ -469,7 +469,7 @@ def matrices(ctx: Function, node: UOp) -> str:
     sums, words = node.src[:WARP_SUMS], node.src[WARP_SUMS:]
     names, given = (", ".join(map(ctx.of, each)) for each in (sums, words))
     core = node.arg
-    kind = f"{core.element.name!r}, {core.steps}, {core.total.name!r}"
+    kind = described(core)
     return f"{names} = yield ({ctx.barriers}, {kind}, ({names}), ({given}))"
 
 

@@ -31,16 +31,17 @@ class TensorCore:
     """An instruction of a warp, 32 threads, that adds a product of matrices, 16 x `steps` times `steps` x 8,
     to a third one. Each thread holds a part of each ("Matrix Fragments for mma", PTX ISA).
 
-    element, steps   the type of the factors, and how many products each sum gets; float32 is tf32: the last
-                     13 bits of a factor are not read
+    element, steps   the type of the factors, and how many products each sum gets
     total            the type of the sums
     warp_bytes       local memory in which the threads of a warp exchange what they hold
+    unread           so many last bits of a factor are not read: such an instruction is taken on request only
     """
 
     element: DType
     steps: int
     total: DType
     warp_bytes: int = 0
+    unread: int = 0
 
     @property
     def packed(self) -> int:

@@ -79,7 +79,7 @@ _TENSOR_CORES = {
         TensorCore(dtypes.bfloat16, 16, dtypes.float32),
         TensorCore(dtypes.int8, 32, dtypes.int32),
         TensorCore(dtypes.uint8, 32, dtypes.int32),
-        TensorCore(dtypes.float32, 8, dtypes.float32),  # tf32, on request
+        TensorCore(dtypes.float32, 8, dtypes.float32, unread=13),  # tf32
     ),
     89: (
         TensorCore(dtypes.fp8e4m3, 32, dtypes.float32),

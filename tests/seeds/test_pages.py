@@ -66,7 +66,7 @@ def test_S148_constants_and_breaks():
     """Floats are folded only where that is exact: here they are added one after the other, in one kernel."""
     x = Tensor.empty(4, 4).realize()
     (kernel,) = (x + 4 + 3).kernels(target="metal")
-    assert "((val0+4.0f)+3.0f)" in kernel.source
+    assert "((val0.x+4.0f)+3.0f)" in kernel.source
     assert len(((x + 4).contiguous() + 3).schedule()) == 2
 
 

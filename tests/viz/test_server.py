@@ -122,7 +122,13 @@ def test_the_picture_has_a_box_for_each_kernel(recorded, change):
 # ---- the command ----
 
 
-def test_a_script_as_text_and_picture(script, tmp_path, capsys):
+@pytest.fixture
+def wide(monkeypatch) -> None:
+    """A terminal in which no column is cut, however many digits a time has."""
+    monkeypatch.setenv("COLUMNS", "300")
+
+
+def test_a_script_as_text_and_picture(script, tmp_path, capsys, wide):
     assert main(["viz", str(script), "--text", "--svg", str(tmp_path / "a.svg"), "--", "word"]) == 0
     said = capsys.readouterr()
     assert re.search(r"r_\w+ .*sum.*it is a result", said.out)
@@ -130,7 +136,7 @@ def test_a_script_as_text_and_picture(script, tmp_path, capsys):
     assert ElementTree.parse(tmp_path / "a.svg").getroot().tag.endswith("svg")
 
 
-def test_a_recording_is_saved_and_shown_again(script, tmp_path, capsys):
+def test_a_recording_is_saved_and_shown_again(script, tmp_path, capsys, wide):
     file, trace = str(tmp_path / "a.json.gz"), tmp_path / "trace.json"
     assert main(["viz", str(script), "--save", file]) == 0
     found = read_recording(file)

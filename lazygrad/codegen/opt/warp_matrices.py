@@ -35,7 +35,7 @@ ROWS, COLUMNS, OWN, ALONG_ROWS, ALONG_COLUMNS = 16, 8, 2, 8, 4
 
 def allowed(target: Target) -> list[TensorCore]:
     """The target's tensor cores; those that do not read all of a float32 on request only."""
-    return [core for core in target.tensor_cores if core.element is not dtypes.float32 or TF32]
+    return [core for core in target.tensor_cores if not core.unread or TF32]
 
 
 def check_warp(loops: Loops, axis: Axis, amount: int, target: Target) -> None:

@@ -39,7 +39,8 @@ PADDED = 5 / 4
 #: Workgroups smaller than a warp leave units idle: from this size on an axis that makes such is rounded up.
 ODD_FROM = 64
 #: Of what is predicted to take the same but for so much, that which fills this part of multiprocessors; of
-#: those that of the fewest instructions, but for so much, whose threads are nearest to a common workgroup's.
+#: those that of the widest loads and stores; of these that of the fewest instructions, but for so much, whose
+#: threads are nearest to a common workgroup's.
 ALIKE, FILLED, COMMON = 1.05, 1 / 4, 128
 #: So many ways to reduce are tried with all ways to arrange threads, the others with some.
 FOLLOWED = 4
@@ -66,6 +67,8 @@ def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
         return []
     alike = [each for each in found if each.prediction.cycles <= ALIKE * found[0].prediction.cycles]
     alike = [each for each in alike if each.prediction.occupancy >= FILLED] or alike
+    widest = max(each.prediction.wide for each in alike)
+    alike = [each for each in alike if each.prediction.wide == widest]
     least = min(each.prediction.instructions for each in alike)
     few = [each for each in alike if each.prediction.instructions <= ALIKE * least]
     ordered = [*sorted(few, key=_uncommon), *found]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -77,3 +77,25 @@ def laid(value: Tensor, how: Lying) -> Tensor:
     """A value as the memory of a tensor that lies so: one axis."""
     moved = value if how.is_contiguous else value.permute(how.order)
     return moved.reshape(-1)
+
+
+def in_order(shape: Sequence[int], order: Sequence[int]) -> Lying:
+    """How a tensor lies whose axes are in this order, from the outermost to the innermost."""
+    stride, step = [0] * len(shape), 1
+    for d in reversed(order):
+        stride[d] = step
+        step *= max(shape[d], 1)
+    return Lying(tuple(shape), tuple(stride), tuple(order))
+
+
+def lying_now(said: torch.Tensor) -> tuple[int, ...]:
+    """The axes of a tensor with symbolic sizes, from the outermost in memory to the innermost, as for the
+    sizes that it was traced with.
+    """
+    shape, stride = [int(_hint(size)) for size in said.shape], [int(_hint(size)) for size in said.stride()]
+    way = lying(shape, stride)
+    return tuple(range(len(shape))) if way is None else way.order
+
+
+def _hint(size: Any) -> Any:
+    return size.node.hint if isinstance(size, torch.SymInt) else size

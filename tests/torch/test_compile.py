@@ -141,10 +141,45 @@ def test_dtypes(dtype):
         torch.testing.assert_close(found, expected)
 
 
-def test_sizes_that_change_are_captured_one_by_one():
-    run = compiled(lambda x: (x * 2).sum(0), dynamic=True)
-    for count in (2, 3, 5, 2):
-        close(run(torch.ones(count, 3)), torch.full((3,), 2.0 * count))
+@pytest.fixture
+def made(monkeypatch) -> list[Any]:
+    """What is made to be replayed, in order."""
+    found: list[Any] = []
+    plain = door.replay.Replayed.__init__
+
+    def noted(self: Any, *args: Any) -> None:
+        plain(self, *args)
+        found.append(self)
+
+    monkeypatch.setattr(door.replay.Replayed, "__init__", noted)
+    return found
+
+
+def test_a_size_that_changes_is_captured_once_for_many(made):
+    run = compiled(lambda x, y: ((x @ y).softmax(0), x[1:] * 2), dynamic=True)
+    y = torch.randn(3, 4)
+    for count in (6, 3, 5, 40, 64, 6, 65, 128):
+        x = torch.randn(count, 3)
+        close(run(x, y), ((x @ y).softmax(0), x[1:] * 2))
+    assert [each.captures for each in made] == [3]  # the first size, up to 64, up to 128
+
+
+def test_a_layer_learns_from_texts_of_many_lengths(made):
+    layer = nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True)
+    run = compiled(layer, dynamic=True)
+    for length in (3, 4, 7, 20):
+        x = torch.randn(2, length, 8)
+        found = torch.autograd.grad(run(x).square().mean(), list(layer.parameters()))
+        close(found, torch.autograd.grad(layer(x).square().mean(), list(layer.parameters())))
+    assert [each.captures for each in made] == [2, 2]
+
+
+def test_what_is_another_graph_for_each_size_is_captured_one_by_one(made):
+    run = compiled(lambda x: x.sort(0).values, dynamic=True)
+    for count in (3, 4, 6):
+        x = torch.randn(count, 2)
+        close(run(x), x.sort(0).values)
+    assert made[0].captures == 3
 
 
 def test_an_index_out_of_range_is_an_error():

@@ -70,8 +70,13 @@ def part(x: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int 
     if x.ndim == 0:
         return x
     index: list[Any] = [slice(None)] * x.ndim
-    index[dim] = slice(start, end, step)
+    index[dim] = slice(start, _end(end), step)
     return x[tuple(index)]
+
+
+def _end(end: Any) -> Any:
+    """PyTorch says the greatest number for the end of an axis."""
+    return None if isinstance(end, int) and end >= 1 << 62 else end
 
 
 @aten("select.int")
@@ -90,7 +95,7 @@ def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
 def slice_scatter(
     x: Tensor, source: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Tensor:
-    return x.slice_scatter(source, dim, start, end, step)
+    return x.slice_scatter(source, dim, start, _end(end), step)
 
 
 @aten("select_scatter")

@@ -1,0 +1,271 @@
+"""The kernels of a function, captured on the memory of PyTorch's tensors, and replayed on that of others.
+
+The graph is captured once for each way that its inputs can be (sizes that change, other strides). A call
+gives the kernels the addresses of the inputs, and of new tensors of PyTorch for the outputs: nothing is
+copied, and no lazygrad tensor is made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from ..config import Context, flags_state
+from ..device import Device
+from ..engine.replay import Replay
+from ..ir.uop import UOp
+from ..jit import JitError, TinyJit, asks_nothing
+from ..jit.captured import Captured
+from ..jit.errors import Changed
+from ..jit.results import OutputPart
+from ..tensor import Tensor
+from ..tensor.random import sampling
+from ..tensor.storage import is_view
+from .dtypes import from_torch_dtype, to_torch_dtype
+from .memory import Lying, flat, in_order, laid, lying, lying_now, on_memory, seen
+from .sizes import Sizes
+
+#: Gets lazygrad tensors, and numbers; gives a list of them.
+Compute = Callable[[Sequence[Any]], list[Any]]
+
+
+class _Result(NamedTuple):
+    """An output of the graph: a new tensor, which the kernels fill; an input; or a number, or None.
+
+    shape, stride, dtype   of a new tensor      slot      its place among the outputs of the kernels
+    given                  which input it is    constant  what else it is
+    said, order            of what has other sizes in each call: a tensor with symbolic sizes, or a number;
+                           its axes from the outermost in memory to the innermost
+    """
+
+    slot: int = -1
+    shape: tuple[int, ...] = ()
+    stride: tuple[int, ...] = ()
+    dtype: torch.dtype = torch.float32
+    given: int = -1
+    constant: Any = None
+    said: Any = None
+    order: tuple[int, ...] = ()
+
+
+class Capture:
+    """The kernels for inputs that are in one way; with `sizes` for inputs of many sizes."""
+
+    def __init__(
+        self, function: Compute, inputs: Sequence[Any], wanted: Sequence[Any], sizes: Sizes | None = None
+    ) -> None:
+        self.ways = [lying(x.shape, x.stride()) if isinstance(x, torch.Tensor) else None for x in inputs]
+        self.tensors = [number for number, x in enumerate(inputs) if isinstance(x, torch.Tensor)]
+        self.results: list[_Result] = []
+        self.sizes = sizes
+        self._wanted = wanted
+        memory = self._memory(inputs)
+
+        def run(given: list[Tensor], bound: list[UOp]) -> list[Tensor]:
+            values = list(inputs)
+            if sizes is not None:
+                for place, number in sizes.numbers.items():
+                    values[place] = number
+            for number, tensor in zip(self.tensors, given, strict=True):
+                way = self.ways[number]
+                assert way is not None  # holes are gone
+                if sizes is not None and sizes.varies(number):
+                    shape = sizes.shapes[number]
+                    values[number] = seen(tensor[: math.prod(shape)], way._replace(shape=shape))
+                else:
+                    values[number] = seen(tensor, way)
+            return self._laid(function, values)
+
+        jitted = TinyJit(asks_nothing(run))
+        with Context(JIT=1, BEAM=0):
+            try:
+                jitted(memory, [] if sizes is None else list(sizes.bound.values()))
+            except JitError:
+                if self.computes:
+                    raise
+        #: None where every result is an input, or a number
+        self.captured = jitted.captured
+        #: the memory of a replay: inputs, then so many outputs
+        self.reads: list[int] = []
+        self.count = 0
+        #: result → the output of the kernels that it is; of several that are one, the first is filled
+        self.slots: list[int] = []
+        if self.captured is not None:
+            self._follow(self.captured)
+        elif self.computes:
+            raise NotImplementedError("a graph that cannot be captured")
+        #: the inputs that are tensors, with the strides of those that are not contiguous
+        self.lies = [(n, None if inputs[n].is_contiguous() else inputs[n].stride()) for n in self.tensors]
+        self.flags_state = flags_state()
+
+    def _memory(self, inputs: Sequence[Any]) -> list[Tensor]:
+        """The inputs as lazygrad tensors, none in the memory of another one."""
+        known: set[int] = set()
+        found = []
+        for number in self.tensors:
+            x = inputs[number]
+            if self.sizes is not None and self.sizes.varies(number):  # for its shape only: nothing is read
+                found.append(Tensor.zeros(self.sizes.most[number], dtype=from_torch_dtype(x.dtype)))
+                continue
+            if x.data_ptr() in known:
+                x = x.clone(memory_format=torch.preserve_format)
+            known.add(x.data_ptr())
+            found.append(on_memory(x))
+        return found
+
+    def _laid(self, function: Compute, values: list[Any]) -> list[Tensor]:
+        """The outputs that are computed, each as memory of its own."""
+        made: list[Tensor] = []
+        self.results = []
+        places = {id(value): number for number, value in enumerate(values) if isinstance(value, Tensor)}
+        results = function(values)
+        for value, said in zip(results, self._wanted or [None] * len(results), strict=True):
+            if id(value) in places:
+                self.results.append(_Result(given=places[id(value)]))
+            elif isinstance(value, UOp):  # a size, or what follows from some
+                self.results.append(_Result(said=said))
+            elif not isinstance(value, Tensor):
+                self.results.append(_Result(constant=value))
+            elif not all(isinstance(size, int) for size in value.shape):
+                order = lying_now(said)
+                self.results.append(
+                    _Result(len(made), (), (), to_torch_dtype(value.dtype), said=said, order=order)
+                )
+                made.append(_own(value.permute(order).reshape(-1)))
+            else:
+                shape: Any = value.shape
+                way = _way(shape, said)
+                self.results.append(_Result(len(made), way.shape, way.stride, to_torch_dtype(value.dtype)))
+                made.append(_own(laid(value, way)))
+        return made
+
+    @property
+    def computes(self) -> bool:
+        """Whether there are results that kernels make."""
+        return any(result.slot >= 0 for result in self.results)
+
+    def _follow(self, captured: Captured) -> None:
+        """Each output must be in memory that a replay is given."""
+        self.slots = [part.output if isinstance(part, OutputPart) else -1 for part in captured.made]
+        if -1 in self.slots or captured.ties or captured.pins or captured.gradients:
+            raise NotImplementedError("a graph whose outputs have no memory of their own")
+        self.reads = [self.tensors[captured.owners[number]] for number in captured.slots]
+        self.count = len(captured.outputs)
+
+    def has_room(self, inputs: Sequence[Any]) -> bool:
+        """Whether a capture for many sizes has room for these, which lie in the order of its own."""
+        if self.sizes is None or self.captured is None or not self.sizes.hold(inputs):
+            return False
+        with contextlib.suppress(Changed):  # slices and pads fit
+            self.captured.limits.check(self.sizes.binds(inputs))
+            return self._are_ordered(inputs)
+        return False
+
+    def _are_ordered(self, inputs: Sequence[Any]) -> bool:
+        """Whether inputs lie in the order in which those of the capture did."""
+        for number in self.tensors:
+            x, way = inputs[number], self.ways[number]
+            if way is None or not (x.is_contiguous() if way.is_contiguous else _has_order(x, way.order)):
+                return False
+        return True
+
+    def fits(self, inputs: Sequence[Any]) -> bool:
+        """Whether the inputs lie as those of the capture did; PyTorch's guards hold their shapes."""
+        for number, stride in self.lies:
+            x = inputs[number]
+            if not x.is_contiguous() if stride is None else x.stride() != stride:
+                return False
+        return True
+
+    def call(self, inputs: Sequence[Any]) -> list[Any]:
+        """Replay on these inputs, which have no holes."""
+        memory = [inputs[number] for number in self.reads]
+        found, equal = list[Any](), list[tuple[torch.Tensor, torch.Tensor]]()
+        filled: list[Any] = [None] * self.count
+        for result in self.results:
+            if result.slot < 0:
+                found.append(self._other(result, inputs))
+                continue
+            if result.said is None:
+                made = torch.empty_strided(result.shape, result.stride, dtype=result.dtype)
+            else:
+                made = self._empty(result, inputs)
+            found.append(made)
+            slot = self.slots[result.slot]
+            if filled[slot] is None:
+                filled[slot] = made
+            else:
+                equal.append((made, filled[slot]))
+        memory += filled
+        if self.captured is not None:
+            binds = {} if self.sizes is None else self.sizes.binds(inputs)
+            self._replay(self.captured.replay, memory, binds)
+        for made, source in equal:
+            flat(made).copy_(flat(source))
+        return found
+
+    def _other(self, result: _Result, inputs: Sequence[Any]) -> Any:
+        """A result that no kernel makes."""
+        if result.given >= 0:
+            return inputs[result.given]
+        if result.said is None or self.sizes is None:
+            return result.constant
+        return self.sizes.number_of(result.said, dict(enumerate(inputs)))
+
+    def _empty(self, result: _Result, inputs: Sequence[Any]) -> torch.Tensor:
+        """Memory for a result that has other sizes in each call."""
+        assert self.sizes is not None  # else sizes are known
+        shape = self.sizes.shape_of(result.said, dict(enumerate(inputs)))
+        made = torch.empty([shape[axis] for axis in result.order], dtype=result.dtype)
+        return made.permute([result.order.index(axis) for axis in range(len(shape))])
+
+    def _replay(self, replay: Replay, memory: Sequence[torch.Tensor], binds: dict[str, int]) -> None:
+        overlay, changes = flags_state()
+        if overlay is not self.flags_state[0] or changes != self.flags_state[1]:
+            replay.follow_flags()
+            self.flags_state = overlay, changes
+        values = _numbers(replay.sources, binds) if replay.sources else []
+        if replay.is_one_call():
+            replay.run_at([x.data_ptr() for x in memory], values)
+            return
+        adopt = Device["CPU"].allocator._adopt
+        replay.run([adopt(x.data_ptr(), x.nbytes) for x in memory], values)
+
+
+def _has_order(x: torch.Tensor, order: tuple[int, ...]) -> bool:
+    way = lying(x.shape, x.stride())
+    return way is not None and way.order == order
+
+
+def _own(value: Tensor) -> Tensor:
+    """A value in memory that is no input's."""
+    return value.clone() if is_view(value.uop) else value.contiguous()
+
+
+def _way(shape: tuple[int, ...], said: Any) -> Lying:
+    """How a result of this shape is to lie: as PyTorch says, where that leaves no holes."""
+    if isinstance(said, torch.Tensor):
+        # a comparison of a symbolic size would make it that size for good
+        known = all(isinstance(size, int) for size in (*said.shape, *said.stride()))
+        if known and tuple(said.shape) == shape:
+            found = lying(shape, said.stride())
+            if found is not None:
+                return found
+        elif said.ndim == len(shape):
+            return in_order(shape, lying_now(said))
+    return in_order(shape, tuple(range(len(shape))))
+
+
+def _numbers(sources: Sequence[Any], binds: dict[str, int]) -> list[int]:
+    """The integers that change with each call: sizes; where its random numbers begin, and their seed."""
+    seed = _drawn_seed() if "seed" in sources else 0
+    return [seed if key == "seed" else binds[key[1]] if key[0] == "bind" else int(key[1]) for key in sources]
+
+
+def _drawn_seed() -> int:
+    """A seed that PyTorch's generator gives: the same after the same `torch.manual_seed`."""
+    return int(torch.randint(0, sampling.SEED_LIMIT, (), dtype=torch.int64))

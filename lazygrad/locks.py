@@ -140,6 +140,8 @@ class WeakKeys(Generic[K, V]):
     def __init__(self) -> None:
         self._values: dict[int, tuple[weakref.ref[K], V]] = {}
         self._dead: deque[weakref.ref[K]] = deque()
+        #: identity of a reference → that of its object, also when that has ended
+        self._keys: dict[int, int] = {}
 
     def get(self, key: K) -> V | None:
         """The value of a key, if it has one."""
@@ -149,12 +151,23 @@ class WeakKeys(Generic[K, V]):
     def put(self, key: K, value: V) -> V:
         """Give a key its value, unless another thread was faster; returns the one that it has."""
         with table_lock:
-            while self._dead:
-                gone = self._dead.popleft()
-                for number in [number for number, (ref, _) in self._values.items() if ref is gone]:
-                    del self._values[number]
             found = self.get(key)
             if found is None:
-                self._values[id(key)] = (weakref.ref(key, self._dead.append), value)
+                self.set(key, value)
                 return value
             return found
+
+    def set(self, key: K, value: V) -> None:
+        """Give a key this value, whether it has one or not."""
+        with table_lock:
+            while self._dead:
+                gone = self._dead.popleft()
+                number = self._keys.pop(id(gone), 0)
+                if number in self._values and self._values[number][0] is gone:
+                    del self._values[number]
+            reference = weakref.ref(key, self._dead.append)
+            self._keys[id(reference)] = id(key)
+            before = self._values.get(id(key))
+            if before is not None:
+                self._keys.pop(id(before[0]), None)
+            self._values[id(key)] = (reference, value)

@@ -37,6 +37,9 @@ def test_weak_keys_forget_the_dead():
     assert (known.put(kept, 1), known.put(kept, 2), known.put(gone, 3)) == (1, 1, 3)
     assert known.get(gone) == 3
     del gone
+    known.set(kept, 5)
+    assert known.get(kept) == 5
+    known.set(kept, 1)
     other = Key()
     assert known.get(other) is None
     known.put(other, 4)

@@ -15,6 +15,7 @@ from ..ir.device import device_of
 from ..ir.expression import arg_text
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp, toposort
+from ..locks import WeakKeys
 from ..nn.module import Module, Watcher
 from ..schedule.in_memory import is_held
 from ..schedule.lifted_numbers import constant_below
@@ -38,28 +39,27 @@ class LayerMarks(Watcher):
     """
 
     def __init__(self) -> None:
-        self._paths: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
-        self._walked: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._paths: WeakKeys[Any, str] = WeakKeys()
+        self._walked: WeakKeys[Any, bool] = WeakKeys()
         self._outermost: dict[str, int] = {}
-        self._layers: weakref.WeakKeyDictionary[UOp, tuple[weakref.ref[Any], bool]] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._layers: WeakKeys[UOp, tuple[weakref.ref[Any], bool]] = WeakKeys()
 
     def called(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """A module has given a result."""
         try:
-            if module not in self._walked:
-                self._walked.add(module)
+            if self._walked.get(module) is None:
+                self._walked.put(module, True)
                 for name, inner in module.named_modules():
                     if name:
-                        self._paths[inner] = name
-                self._paths.setdefault(module, self._own_name(module))
+                        self._paths.set(inner, name)
+                if self._paths.get(module) is None:
+                    self._paths.put(module, self._own_name(module))
             reference = weakref.ref(module)
         except TypeError:  # a class of the user's whose objects cannot be referred to weakly
             return
         for inside, value in ((True, result), *((False, each) for each in (*args, *kwargs.values()))):
             for tensor in _tensors(value):
-                self._layers.setdefault(tensor.uop, (reference, inside))
+                self._layers.put(tensor.uop, (reference, inside))
 
     def _own_name(self, module: Any) -> str:
         """What a module is called that is in no other: its class, with a number if it is not the first."""
@@ -73,7 +73,7 @@ class LayerMarks(Watcher):
         if found is None:
             return None
         module = found[0]()
-        path = "" if module is None else self._paths.get(module, "")
+        path = "" if module is None else self._paths.get(module) or ""
         return path if found[1] else path.rpartition(".")[0]
 
 

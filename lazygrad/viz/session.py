@@ -11,7 +11,6 @@ import platform
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +21,7 @@ from ..device import Device
 from ..device.allocator import take_back
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..locks import WeakKeys
 from ..nn.module import watched
 from ..report.profile import code_at, short_path, written_shape
 from ..report.rows import plain_name
@@ -75,10 +75,10 @@ class Session:
         self._names: dict[str, int] = {}
         self._threads: dict[int, int] = {}
         self._thread_names: list[str] = []
-        self._buffers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._buffers: WeakKeys[Any, int] = WeakKeys()
         self._memories = 0
         self._alive: dict[int, int] = {}
-        self._replays: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._replays: WeakKeys[Any, str] = WeakKeys()
         self._graph_keys: set[int] = set()
         self._results: dict[int, int] = {}
         self._nodes = self._walked = 0
@@ -158,7 +158,7 @@ class Session:
                     row = self._kernel(action.item, action.runner.spec.name)
                     if row is not None and not row["runs"]:
                         row["ops"], row["accessed"] = action.ops, action.accessed
-            device = self._replays[replay] = actions[0].device if actions else ""
+            device = self._replays.put(replay, actions[0].device if actions else "")
         self._note("replay", begin, end, device, f"replay {replay.kernels} kernels")
 
     def _kernel(self, item: ScheduleItem, name: str) -> dict[str, Any] | None:
@@ -232,7 +232,7 @@ class Session:
         base = buffer.base
         number = self._buffers.get(base)
         if number is None:
-            number = self._buffers[base] = self._memories
+            number = self._buffers.put(base, self._memories)
             self._memories += 1
         return [number, buffer.nbytes]
 

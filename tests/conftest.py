@@ -108,6 +108,7 @@ MANY_SLOW += (
 )
 MANY_SLOW += ("tests/tensor/test_second_order.py", "tests/codegen/test_transcendental.py::test_every_float32")
 MANY_SLOW += ("tests/codegen/test_random_opts.py::test_many", "tests/codegen/test_contraction.py::test_many")
+MANY_SLOW += ("tests/torch/test_op_info.py",)
 MANY_SLOW += ("tests/codegen/test_random.py::test_many", "tests/codegen/test_tensor_core.py::test_many")
 #: Of the rows of a test in SLOW_TESTS one in so many runs, others for each FUZZ_SEED.
 SHARE_OF_LISTED = 2

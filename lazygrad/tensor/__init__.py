@@ -26,6 +26,7 @@ from .computing import kernels
 from .face import Tensor
 from .holders import memory
 from .modes import autocast, enable_grad, no_grad
+from .numpy_calls import announce_namespace
 from .print_options import printoptions, set_printoptions
 from .random.generator import Generator
 from .transforms.checkpoint import checkpoint
@@ -33,8 +34,8 @@ from .transforms.derivatives import grad, gradcheck, hessian, jacobian, jvp, val
 from .transforms.function import Function
 
 __all__ = [
-    "Function", "Generator", "Tensor", "autocast", "checkpoint", "enable_grad", "grad", "gradcheck",
-    "hessian", "jacobian", "jvp", "kernels", "memory", "new_tensor", "no_grad", "printoptions",
+    "Function", "Generator", "Tensor", "announce_namespace", "autocast", "checkpoint", "enable_grad", "grad",
+    "gradcheck", "hessian", "jacobian", "jvp", "kernels", "memory", "new_tensor", "no_grad", "printoptions",
     "set_printoptions", "value_and_grad", "vjp", "vmap",
 ]
 

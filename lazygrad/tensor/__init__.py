@@ -8,7 +8,7 @@ face of all (face.py); none derives from another, none imports another for its m
 
 import sys
 
-from . import assigning, backward, computing, copying, creation, custom_kernels, host, likeness
+from . import assigning, backward, computing, copying, creation, custom_kernels, exchange, host, likeness
 from . import numpy_calls, scanning, sharding, showing
 from .elementwise import activation, arithmetic, bessel, casting, comparison, division, floats, functions
 from .elementwise import gamma, incomplete_gamma, logic, operands, rounding, special
@@ -43,7 +43,7 @@ __all__ = [
 FAMILIES: tuple[type[Tensor], ...] = (
     # a tensor as a whole
     computing.Computing, copying.Copying, sharding.Sharding, assigning.Assigning, backward.Backward,
-    host.Host, numpy_calls.NumpyCalls, showing.Showing, custom_kernels.CustomKernels,
+    host.Host, exchange.Exchange, numpy_calls.NumpyCalls, showing.Showing, custom_kernels.CustomKernels,
     scanning.Scanning,
     # new tensors
     creation.Creation, likeness.Likeness, sampling.Sampling, distributions.Distributions,

@@ -25,7 +25,7 @@ _NAMES = {
         triu zeros zeros_like
     """,
     data_types: "astype can_cast finfo iinfo isdtype result_type",
-    elementwise: "clip conj imag real",
+    elementwise: "clip conj imag real remainder sign",
     linalg: "matmul tensordot vecdot",
     manipulation: """
         broadcast_arrays broadcast_shapes broadcast_to concat expand_dims flip matrix_transpose moveaxis

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..tensor import Tensor
+from .elementwise import remainder
 
 
 class Array(Tensor):
@@ -25,6 +26,12 @@ class Array(Tensor):
         if self.ndim != 2:
             raise ValueError(f"T is of a matrix, not of shape {self.shape}; mT transposes the last two axes")
         return self.permute(1, 0)
+
+    def __mod__(self, other: Any) -> Any:
+        return remainder(self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return remainder(other, self)
 
     def to_device(self, device: str, /, *, stream: None = None) -> Any:
         """The array on another device; itself where it is there already."""

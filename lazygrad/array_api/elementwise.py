@@ -9,7 +9,7 @@ from ..tensor import Tensor
 
 _UNARY_BY_NAME = """
     abs acos acosh asin asinh atan atanh ceil cos cosh exp expm1 floor isfinite isinf isnan log log1p log2
-    log10 logical_not reciprocal round sign signbit sin sinh square sqrt tan tanh trunc
+    log10 logical_not reciprocal round signbit sin sinh square sqrt tan tanh trunc
 """
 _BINARY_BY_NAME = """
     atan2 copysign hypot logaddexp logical_and logical_or logical_xor maximum minimum nextafter
@@ -40,7 +40,6 @@ BINARY: dict[str, str] = {
     "multiply": "__mul__",
     "not_equal": "__ne__",
     "pow": "__pow__",
-    "remainder": "__mod__",
     "subtract": "__sub__",
 }
 
@@ -80,6 +79,18 @@ def _named(function: Callable[..., Any], name: str, method: str) -> Callable[...
 
 FUNCTIONS = {name: _unary(name, method) for name, method in UNARY.items()}
 FUNCTIONS |= {name: _binary(name, method) for name, method in BINARY.items()}
+
+
+def sign(x: Any, /) -> Any:
+    """-1, 0 or 1 as an element is below, at or above zero; NaN where it is NaN."""
+    return x.isnan().where(x, x.sign()) if _is_float(x) else x.sign()
+
+
+def remainder(x1: Any, x2: Any, /) -> Any:
+    """What remains of a floor division, with the sign of the divisor, also where it is zero."""
+    left, right = pair("remainder", x1, x2)
+    found = left.mod(right)
+    return (found == 0).where(found.zeros_like().copysign(right), found) if _is_float(found) else found
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:

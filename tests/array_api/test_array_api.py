@@ -122,3 +122,9 @@ def test_numbers_out_of_range_clip_to_the_dtypes_limits() -> None:
     x = xp.asarray([1, 200], dtype=xp.uint8)
     assert xp.clip(x, -5, 1000).tolist() == [1, 200]
     assert xp.clip(x, 2, 100).tolist() == [2, 100]
+
+
+def test_signs_of_zeros_and_of_nan() -> None:
+    x = xp.asarray([-1.0, 1.0])
+    assert xp.signbit(x % xp.asarray([1.0, -1.0])).tolist() == [False, True]
+    assert xp.isnan(xp.sign(xp.asarray([xp.nan, 2.0]))).tolist() == [True, False]

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import strategies as st
 
 import lazygrad.array_api as xp
+from lazygrad.array_api import elementwise
 from tests.helpers import needs, require
 
 INTS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -520,6 +521,30 @@ def test_results_are_the_standards(name: str) -> None:
         _same(ours(*_ours(args), **{k: _ours(v) for k, v in named.items()}), expected, dtype, name)
 
     sweep()
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0, np.inf, -np.inf, np.nan]
+OF_FLOATS = sorted(
+    name for name in {*elementwise.FUNCTIONS, "remainder", "sign"} if set(FLOATS) <= set(ROWS[name][0])
+)
+#: Which of two zeros is the greater, the standard leaves open.
+OPEN = {"maximum", "minimum"}
+
+
+@needs("array_api_strict")
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", OF_FLOATS)
+def test_special_values_and_the_signs_of_zeros(name: str, dtype: str) -> None:
+    strict = require("array_api_strict")
+    x = np.array(SPECIAL, dtype)
+    args = (x,) if name in {*elementwise.UNARY, "sign"} else (x[:, None], x)
+    with np.errstate(all="ignore"):
+        expected = np.asarray(_function(strict, name)(*_theirs(strict, args)))
+    found = _function(xp, name)(*_ours(args)).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    zeros = (expected == 0) & (name not in OPEN)
+    np.testing.assert_array_equal(np.signbit(found[zeros]), np.signbit(expected[zeros]))
 
 
 @pytest.mark.slow

@@ -33,6 +33,12 @@ class Array(Tensor):
     def __rmod__(self, other: Any) -> Any:
         return remainder(other, self)
 
+    def __imatmul__(self, other: Any) -> Any:
+        return self.assign(self @ other)
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
     def to_device(self, device: str, /, *, stream: None = None) -> Any:
         """The array on another device; itself where it is there already."""
         if stream is not None:

@@ -196,18 +196,26 @@ class Host(Tensor):
             return array.astype(dtype)
         return np.array(array) if copy else array
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
         """The memory, shared without a copy through DLPack (the tensor is computed first).
 
-        What may only be read, and who is given a capsule may write, is copied.
+        What may only be read is copied, because who is given a capsule may write there.
         """
         if self.dtype.fmt is None and self.dtype is not dtypes.bfloat16:
             raise BufferError(f"DLPack export of {self.dtype} is not supported; cast it first")
-        array = self._shared_array(kwargs.get("copy"))
+        array = self._shared_array(copy)
         if self.dtype is dtypes.bfloat16:  # a version that numpy writes without a word of its own on it
-            kwargs = {key: value for key, value in kwargs.items() if key != "max_version"}
-            return as_bfloat16(array.__dlpack__(**kwargs))
-        return array.__dlpack__(**kwargs)
+            max_version = None
+        asked = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+        capsule = array.__dlpack__(**{name: value for name, value in asked.items() if value is not None})
+        return as_bfloat16(capsule) if self.dtype is dtypes.bfloat16 else capsule
 
     def _shared_array(self, copy: bool | None) -> np.ndarray[Any, Any]:
         """The elements for whoever may write: the tensor's memory, or a copy where nobody may write there."""

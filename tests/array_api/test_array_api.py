@@ -128,3 +128,10 @@ def test_signs_of_zeros_and_of_nan() -> None:
     x = xp.asarray([-1.0, 1.0])
     assert xp.signbit(x % xp.asarray([1.0, -1.0])).tolist() == [False, True]
     assert xp.isnan(xp.sign(xp.asarray([xp.nan, 2.0]))).tolist() == [True, False]
+
+
+def test_a_product_written_in_place_and_a_complex_number() -> None:
+    x = y = xp.asarray([[1.0, 2.0], [3.0, 4.0]])
+    x @= xp.asarray([[0.0, 1.0], [1.0, 0.0]])
+    assert y.tolist() == [[2.0, 1.0], [4.0, 3.0]]
+    assert complex(xp.asarray(2.0)) == 2 + 0j

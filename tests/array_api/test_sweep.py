@@ -496,6 +496,26 @@ def test_signatures_are_the_standards() -> None:
     assert (missing, unlike) == ([], [])
 
 
+#: What array-api-strict's arrays have beyond the standard.
+BEYOND = {"__array__", "__buffer__"}
+
+
+@needs("array_api_strict")
+def test_arrays_have_the_standards_attributes() -> None:
+    theirs = type(require("array_api_strict").zeros(1))
+    said = {
+        name for name in vars(theirs) if not name.startswith("_") or inspect.isfunction(vars(theirs)[name])
+    }
+    said = {name for name in said if name.endswith("__") or not name.startswith("_")} - BEYOND
+    assert sorted(name for name in said if not hasattr(xp.Array, name)) == []
+    unlike = []
+    for name in ("__dlpack__", "__dlpack_device__", "__array_namespace__", "to_device", "__getitem__"):
+        takes = [list(inspect.signature(getattr(kind, name)).parameters) for kind in (theirs, xp.Array)]
+        if len(takes[0]) != len(takes[1]) or (name != "__getitem__" and takes[0] != takes[1]):
+            unlike.append((name, *takes))
+    assert unlike == []
+
+
 @needs("array_api_strict")
 def test_every_function_is_swept() -> None:
     strict = require("array_api_strict")
@@ -576,7 +596,78 @@ def test_dtypes_are_promoted_as_the_standard_says() -> None:
             ):
                 unlike.append((one, other))
     assert unlike == []
+    for name in (*INTS, *FLOATS):
+        limits = [
+            (module.finfo if name in FLOATS else module.iinfo)(getattr(module, name))
+            for module in (xp, strict)
+        ]
+        asked = ("bits", "min", "max", *(("eps", "smallest_normal") if name in FLOATS else ()))
+        assert [getattr(limits[0], each) for each in asked] == [getattr(limits[1], each) for each in asked]
     kinds = ["bool", "signed integer", "unsigned integer", "integral", "real floating", "numeric"]
     for name in ALL:
         said = [strict.isdtype(getattr(strict, name), kind) for kind in kinds]
         assert [xp.isdtype(getattr(xp, name), kind) for kind in kinds] == said
+
+
+@pytest.mark.slow
+@hypothesis.settings(max_examples=60)
+@hypothesis.given(st.data())
+def test_reading_and_writing_by_index(data: Any) -> None:
+    dtype = data.draw(st.sampled_from(["int32", "float64", "bool"]))
+    x = _array(data.draw, dtype, SHAPES, small(dtype))
+    masks = arrays_of.arrays("bool", x.shape)
+    index = data.draw(arrays_of.basic_indices(x.shape, allow_newaxis=True) | masks)
+    ours = xp.asarray(x, copy=True)
+    np.testing.assert_array_equal(ours[_ours(index)].numpy(), x[index])
+    value = data.draw(small(dtype))
+    ours[_ours(index)] = value
+    expected = x.copy()
+    expected[index] = value
+    np.testing.assert_array_equal(ours.numpy(), expected)
+
+
+OPERATORS = [
+    "+",
+    "-",
+    "*",
+    "/",
+    "//",
+    "%",
+    "**",
+    "@",
+    "&",
+    "|",
+    "^",
+    "<<",
+    ">>",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "==",
+    "!=",
+]
+_WHOLE = {"&", "|", "^", "<<", ">>"}
+
+
+@needs("array_api_strict")
+@pytest.mark.slow
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_operators(operator: str) -> None:
+    strict = require("array_api_strict")
+    for dtype in (
+        ("int32", "uint8")
+        if operator in _WHOLE
+        else ("float32",)
+        if operator == "/"
+        else ("int32", "float32")
+    ):
+        x, y = np.array([[1, 2], [3, 4]], dtype), np.array([[3, 1], [2, 2]], dtype)
+        number = 2.0 if dtype in FLOATS else 2
+        for left, right in [(x, y), *([(x, number), (number, x)] if operator != "@" else [])]:
+            ours, theirs = (
+                eval(f"a {operator} b", {"a": made(left), "b": made(right)})
+                for made in (_ours, lambda value: _theirs(strict, value))
+            )
+            assert isinstance(ours, xp.Array)
+            _same(ours, theirs, dtype, operator)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, ParamSpec
 
-from ..jit import JitError, jit
+from ..jit import JitError, NothingToCapture, jit
 from ..tensor import Tensor
 from .creation import asarray
 
@@ -43,6 +43,8 @@ def numpy_function(fn: Callable[P, Any]) -> Callable[P, Any]:
         if like not in uncaptured:
             try:
                 return _numpy(captured(*ours, **named))
+            except NothingToCapture:
+                uncaptured.add(like)
             except JitError as error:
                 uncaptured.add(like)
                 warnings.warn(f"numpy_function runs without a jit: {error}", RuntimeWarning, stacklevel=2)

@@ -56,6 +56,14 @@ def test_what_reads_values_runs_uncaptured_after_a_warning() -> None:
         assert ours(np.array([3, 0, 3], np.int32))[0].tolist() == [3, 3]
 
 
+@pytest.mark.filterwarnings("error")
+def test_what_computes_nothing_needs_no_jit() -> None:
+    ours = lazygrad.numpy_function(lambda x: (x.T, x.shape, None))
+    for value in (1.0, 2.0, 3.0):
+        found = ours(np.full((1, 2), value))
+        assert (found[0].tolist(), found[1:]) == ([[value], [value]], ((1, 2), None))
+
+
 def test_what_is_computed_from_arrays_are_arrays() -> None:
     x = xp.asarray([[1.0, 2.0, 3.0]])
     for made in (x + 1, 1 - x, xp.add(2, x), x[0], x.mT, xp.sort(x), xp.unique_all(x).counts, xp.zeros(2)):

@@ -168,9 +168,9 @@ class EmulatedKernels:
                 f"{found[each]:,}" for each in ("kernels", "launches", "checked", "accesses", "reports")
             )
             terminalreporter.write_line(
-                f"CUDA on the CPU: {kernels} kernels in {launches} launches; in {checked} of them {accesses} accesses"
-                f" were checked for races and bounds; {reports} had something to report, each asked for by its test"
-                " or failing it"
+                f"CUDA on the CPU: {kernels} kernels in {launches} launches; in {checked} of them {accesses}"
+                f" accesses were checked for races and bounds; {reports} had something to report, each"
+                " asked for by its test or failing it"
             )
 
 

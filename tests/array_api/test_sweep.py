@@ -405,7 +405,7 @@ REBUILT: dict[str, Callable[[Any], Any]] = {
 #: What there is to ask of dtypes.
 OF_DTYPES = ("can_cast", "finfo", "iinfo", "isdtype", "result_type")
 #: What gives places and counts, which have the default integer dtype.
-PLACES = {"argmax", "argmin", "argsort", "count_nonzero", "searchsorted"}
+PLACES = {"argmax", "argmin", "argsort", "count_nonzero", "nonzero", "searchsorted"}
 PLACES |= {"unique_all", "unique_counts", "unique_inverse"}
 #: What gives memory that was not written.
 UNWRITTEN = {"empty", "empty_like"}

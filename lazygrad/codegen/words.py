@@ -41,9 +41,9 @@ def _word(pack: UOp, parts: list[UOp]) -> UOp | None:
     if len(accesses) < len(parts) or any(len(access.src) > 2 for access in accesses):
         return None
     memory, first = accesses[0].src
-    base, begin = split_place(first)
+    base, begin = _split(first)
     for n, access in enumerate(accesses):
-        if access.src[0] is not memory or split_place(access.src[1]) != (base, begin + n):
+        if access.src[0] is not memory or _split(access.src[1]) != (base, begin + n):
             return None
     if not is_shared(memory) or multiple_of(first) % len(parts):
         return None
@@ -55,6 +55,11 @@ def split_place(place: UOp) -> tuple[UOp, int]:
     if place.op is Ops.ADD and place.src[1].op is Ops.CONST:
         return place.src[0], int(place.src[1].arg)
     return place, 0
+
+
+def _split(place: UOp) -> tuple[UOp | None, int]:
+    """The same, and of a constant nothing but that."""
+    return (None, int(place.arg)) if place.op is Ops.CONST else split_place(place)
 
 
 def is_word(load: UOp) -> bool:

@@ -24,6 +24,8 @@ GPUs of Apple's that run macOS (Apple's "Metal Feature Set Tables", families App
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..dtype import dtypes
 from .facts import Launch, Multiprocessor, TensorCore
 
@@ -87,6 +89,17 @@ _TENSOR_CORES = {
     ),
 }
 
+#: The warps of a warpgroup, and the bytes of a row that it multiplies in one go, by instructions of 32 bytes each
+#: ("Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions", PTX ISA): there on sm_90 alone.
+_GROUP, _GROUP_BYTES = 4, (64, 128)
+#: Types that are left to single warps: a warpgroup keeps some 14 bits of sums of fp8 ("DeepSeek-V3 Technical
+#: Report", 3.3.2), and not those of float32.
+_INEXACT = (dtypes.fp8e4m3, dtypes.fp8e5m2)
+#: What the others reach there, of what a warpgroup does: 62.9 % on the average (Luo et al., "Benchmarking and
+#: Dissecting the Nvidia Hopper GPU Architecture through Microbenchmarking", 2024; not measured by us).
+_ALONE = 0.63
+_HOPPER = 90
+
 #: What SIMD-groups of Apple's GPUs multiply, from family Apple7 on ("Metal Feature Set Tables"): two matrices
 #: of 8 x 8 at once. The factors, and sums of float32, go through local memory.
 SIMDGROUPS = (
@@ -99,6 +112,13 @@ def tensor_cores_of(arch: str) -> tuple[TensorCore, ...]:
     """What the tensor cores of an architecture do, the most steps first; () before sm_75."""
     number = _number(arch)
     found = [core for first, cores in _TENSOR_CORES.items() if first <= number for core in cores]
+    if number == _HOPPER:
+        found = [replace(core, share=_ALONE) for core in found] + [
+            replace(core, steps=size // core.element.itemsize, warps=_GROUP)
+            for core in found
+            for size in _GROUP_BYTES
+            if core.steps == 32 // core.element.itemsize and core.element not in _INEXACT
+        ]
     return tuple(sorted(found, key=lambda core: -core.steps))
 
 

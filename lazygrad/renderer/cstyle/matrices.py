@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ...dtype import dtypes
-from ...ir.ops import WARP_SUMS
 from ...ir.uop import UOp
 from ...target import TensorCore
 from .text import Text
@@ -22,9 +21,9 @@ def matrices(ctx: Text, node: UOp) -> str:
     if name not in ctx.functions.texts:
         ctx.functions.texts[name] = _function(ctx, name, core)
     arguments = ",".join(ctx.of(source) for source in node.src)
-    for word in node.src[WARP_SUMS:]:
+    for word in node.src[node.arg.sums :]:
         ctx.waiting.pop(word, None)
-    ctx.settle(node.src[:WARP_SUMS])
+    ctx.settle(node.src[: node.arg.sums])
     return f"{name}({arguments});"
 
 

@@ -39,7 +39,7 @@ def _core(element: str, total: str, steps: int, unread: int, warps: int, columns
 def products_of_warps(stopped: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
     """Of each thread its new sums. `stopped`: (place, what `described` gives, sums, factors) of each, as the
     places of a workgroup of these sizes are counted: those along x, the first, the slowest. The factors are a
-    thread's words, or (memory, place) of the first element of each matrix.
+    thread's words, or of each matrix (memory, place of the first element, whether the memory holds bits).
     """
     order = sorted(range(len(stopped)), key=lambda n: _place_in_launch(n, sizes))
     core = _core(*stopped[0][1])
@@ -84,11 +84,12 @@ def _read(threads: Sequence[Any], core: TensorCore) -> tuple[Factor, Factor]:
     """The rows and the columns that lie in memory; all threads of the warps name the same place."""
     found = []
     for which, count in enumerate((16 * core.warps, core.columns)):
-        (memory, place), panel = threads[0][-1][which], core.panels[which]
+        (memory, place, as_bits), panel = threads[0][-1][which], core.panels[which]
+        assert panel is not None  # a product that is read from memory has both
         if len(threads) != WARP * core.warps or any(each[-1][which][1] != place for each in threads):
             raise RuntimeError("the threads of a group of warps multiply different matrices")
         places = [[place + panel.element(n, step) for step in range(core.steps)] for n in range(count)]
-        found.append([[_without_last_bits(memory[at], core) for at in line] for line in places])
+        found.append([[_read_at(memory[at], as_bits, core) for at in line] for line in places])
     return found[0], found[1]
 
 
@@ -112,10 +113,12 @@ def _unpacked(word: int, element: DType) -> list[Any]:
     return [from_bits(word >> bits * n & (1 << bits) - 1, element) for n in range(32 // bits)]
 
 
-def _without_last_bits(value: Any, core: TensorCore) -> Any:
-    if not core.unread:
+def _read_at(value: Any, as_bits: bool, core: TensorCore) -> Any:
+    """A factor: of a value in memory, or of its bits."""
+    if not as_bits and not core.unread:
         return value
-    return from_bits(to_bits(value, core.element) & ~((1 << core.unread) - 1), core.element)
+    bits = value if as_bits else to_bits(value, core.element)
+    return from_bits(bits & ~((1 << core.unread) - 1), core.element)
 
 
 def _rounded(value: Any, dtype: DType) -> Any:

@@ -22,7 +22,7 @@ from ..ir.expression import buffer_name
 from ..ir.ops import COMPARISONS, ELEMENTWISE, OPS, Ops, execute, from_bits, to_bits
 from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
-from ..target import Dot, Target
+from ..target import Dot, Target, TensorCore
 from . import Renderer, parameters
 from .matrices import described, products_of_warps
 from .names import loop_names
@@ -468,8 +468,15 @@ def matrices(ctx: Function, node: UOp) -> str:
     ctx.barriers += 1
     sums, factors = node.src[: node.arg.sums], node.src[node.arg.sums :]
     names = ", ".join(map(ctx.of, sums))
-    given = ", ".join(f"({ctx.of(f.src[0])}, {ctx.of(f.src[1])})" if f.op is Ops.INDEX else ctx.of(f) for f in factors)
+    given = ", ".join(_panels(ctx, node.arg, f) if f.op is Ops.INDEX else ctx.of(f) for f in factors)
     return f"{names} = yield ({ctx.barriers}, {described(node.arg)}, ({names}), ({given}))"
+
+
+def _panels(ctx: Function, core: TensorCore, index: UOp) -> str:
+    """Where a matrix lies: the memory, the place, whether the memory holds bits."""
+    memory, place = index.src
+    assert isinstance(memory.dtype, PtrDType)
+    return f"({ctx.of(memory)}, {ctx.of(place)}, {memory.dtype.base is not core.element})"
 
 
 def _access(ctx: Function, index: UOp) -> tuple[str, str, UOp | None, DType, bool]:

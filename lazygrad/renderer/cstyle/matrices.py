@@ -1,10 +1,14 @@
-"""Products of matrices by the threads of a warp, in CUDA: PTX's `mma` in a function of its own."""
+"""Products of matrices by the threads of a warp, in CUDA: PTX's `mma` in a function of its own; by those of four warps,
+PTX's `wgmma`, which reads both factors from shared memory.
+"""
 
 from __future__ import annotations
 
 from ...dtype import dtypes
 from ...ir.uop import UOp
-from ...target import TensorCore
+from ...target import Panel, TensorCore
+from ..alignment import reads_panels
+from .parentheses import without_parentheses
 from .text import Text
 
 #: The type of the factors → its name in PTX.
@@ -15,30 +19,105 @@ _NAMES = {
 
 
 def matrices(ctx: Text, node: UOp) -> str:
-    """A call that adds to the four sums of this thread."""
+    """Calls that add to the sums of this thread."""
     core: TensorCore = node.arg
-    name = f"mma_{core.element.name.replace(' ', '_')}_{core.steps}"
-    if name not in ctx.functions.texts:
-        ctx.functions.texts[name] = _function(ctx, name, core)
-    arguments = ",".join(ctx.of(source) for source in node.src)
-    for word in node.src[node.arg.sums :]:
-        ctx.waiting.pop(word, None)
-    ctx.settle(node.src[: node.arg.sums])
-    return f"{name}({arguments});"
+    sums, factors = node.src[: core.sums], node.src[core.sums :]
+    given = [_matrix(ctx, *each) for each in zip(factors, core.panels, strict=True)] if core.columns else []
+    words = [ctx.of(word) for word in factors]
+    for factor in factors:
+        for part in (factor, *factor.src) if core.columns else (factor,):
+            ctx.waiting.pop(part, None)
+    ctx.settle(sums)
+    own = [ctx.of(acc) for acc in sums]
+    if core.columns:
+        return f"{_group_function(ctx, core)}({','.join([*own, *given])});"
+    calls = []
+    rows, columns = words[: 2 * core.halves], words[2 * core.halves :]
+    halves = core.at_once // (4 * core.packed)  # of one instruction
+    for half in range(0, core.halves, halves):
+        now = rows[2 * half : 2 * (half + halves)] + columns[half : half + halves]
+        calls.append(f"{_function(ctx, core)}({','.join([*own, *now])});")
+    return " ".join(calls)
 
 
-def _function(ctx: Text, name: str, core: TensorCore) -> str:
+def _function(ctx: Text, core: TensorCore) -> str:
+    """The name of the function of one instruction of a warp."""
+    name = f"mma_{core.element.name.replace(' ', '_')}_{core.at_once}"
+    if name in ctx.functions.texts:
+        return name
+    halves = core.at_once // (4 * core.packed)
     kind, total = _NAMES[core.element], "s32" if dtypes.is_int(core.total) else "f32"
-    rows, columns = 2 * core.halves, core.halves
+    rows, columns = 2 * halves, halves
     words = [f"a{n}" for n in range(rows)] + [f"b{n}" for n in range(columns)]
     numbers = [f"%{n}" for n in range(4 + len(words))]
     sums, left, right = numbers[:4], numbers[4 : 4 + rows], numbers[4 + rows :]
     lists = ",".join("{" + ",".join(part) + "}" for part in (sums, left, right, sums))
-    shape = f"m16n8k{core.steps}.row.col.{total}.{kind}.{kind}.{total}"
+    shape = f"m16n8k{core.at_once}.row.col.{total}.{kind}.{kind}.{total}"
     letter = "r" if dtypes.is_int(core.total) else "f"
     outputs = ",".join(f'"+{letter}"(c{n})' for n in range(4))
     inputs = ",".join(f'"r"({word})' for word in words)
     parameters = [f"{ctx.type(core.total)}& c{n}" for n in range(4)]
     parameters += [f"{ctx.type(dtypes.uint32)} {word}" for word in words]
     body = f'asm volatile("mma.sync.aligned.{shape} {lists};" : {outputs} : {inputs});'
-    return f"{ctx.row.function} void {name}({', '.join(parameters)}) {{ {body} }}"
+    ctx.functions.texts[name] = f"{ctx.row.function} void {name}({', '.join(parameters)}) {{ {body} }}"
+    return name
+
+
+# *** of four warps
+
+
+def meet(ctx: Text, node: UOp) -> str:
+    """A barrier. What threads have stored is there for `wgmma` too, which is another proxy to memory, when they have
+    said so ("Async proxy", PTX ISA).
+    """
+    if any(map(reads_panels, ctx.uops)):
+        body = 'asm volatile("fence.proxy.async.shared::cta;" : : : "memory");'
+        ctx.functions.texts["wgmma_shared"] = f"{ctx.row.function} void wgmma_shared() {{ {body} }}"
+        ctx.line("wgmma_shared();")
+    return "__syncthreads();"
+
+
+def _matrix(ctx: Text, place: UOp, panel: Panel) -> str:
+    """A descriptor ("Matrix Descriptor", PTX ISA): where a matrix begins, and the form of its panels."""
+    address = "((unsigned long long)__cvta_generic_to_shared(at)&0x3ffff)>>4"
+    ctx.functions.texts["matrix_at"] = (
+        f"{ctx.row.function} unsigned long long matrix_at(const void* at, unsigned long long form) "
+        f"{{ return form|({address}); }}"
+    )
+    return f"matrix_at({without_parentheses(ctx.of(place))},{panel.form:#x}ull)"
+
+
+def _group_function(ctx: Text, core: TensorCore) -> str:
+    """The name of the function that multiplies all steps of a turn, and waits for the sums."""
+    turned = [panel is not None and not panel.along_steps for panel in core.panels]
+    orders = "".join("t" if each else "n" for each in turned)
+    name = f"wgmma_{core.element.name.replace(' ', '_')}_{core.steps}_{core.columns}_{orders}"
+    if name in ctx.functions.texts:
+        return name
+    whole = dtypes.is_int(core.total)
+    kind, total = _NAMES[core.element], "s32" if whole else "f32"
+    sums = [f"c{n}" for n in range(core.sums)]
+    numbers = ",".join(f"%{n}" for n in range(core.sums))
+    outputs = ",".join(f'"+{"r" if whole else "f"}"({each})' for each in sums)
+    scales = "" if whole else ",1,1"  # of both factors
+    orders = "".join(f",{int(each)}" for each in turned) if core.element.itemsize == 2 else ""
+    shape = f"m64n{core.columns}k{core.at_once}.{total}.{kind}.{kind}"
+    text = (
+        "{.reg .pred p; setp.eq.b32 p,1,1; "  # adds to the sums
+        f"wgmma.mma_async.sync.aligned.{shape} {{{numbers}}},%{core.sums},%{core.sums + 1},p{scales}{orders};}}"
+    )
+    lines = ['asm volatile("wgmma.fence.sync.aligned;" : : : "memory");']
+    for step in range(0, core.steps, core.at_once):
+        places = [
+            f'"l"({side}{f"+{panel.after(step) // 16}" if step else ""})'
+            for side, panel in zip("ab", core.panels, strict=True)
+            if panel is not None
+        ]
+        lines.append(f'asm volatile("{text}" : {outputs} : {",".join(places)} : "memory");')
+    lines.append('asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory");')
+    lines.append(f'asm volatile("wgmma.wait_group.sync.aligned 0;" : {outputs} : : "memory");')
+    parameters = [f"{ctx.type(core.total)}& {each}" for each in sums]
+    parameters += [f"unsigned long long {side}" for side in "ab"]
+    body = "\n  ".join(lines)
+    ctx.functions.texts[name] = f"{ctx.row.function} void {name}({', '.join(parameters)}) {{\n  {body}\n}}"
+    return name

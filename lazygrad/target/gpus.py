@@ -122,6 +122,11 @@ def tensor_cores_of(arch: str) -> tuple[TensorCore, ...]:
     return tuple(sorted(found, key=lambda core: -core.steps))
 
 
+def own_arch(arch: str) -> str:
+    """The architecture with all that it alone has, as compilers name it: `sm_90a`, without which there is no `wgmma`."""
+    return f"{arch}a" if arch == f"sm_{_HOPPER}" else arch
+
+
 def has_async_copies(arch: str) -> bool:
     """Whether threads go on while copies into shared memory are on the way ("cp.async", PTX ISA)."""
     return _number(arch) >= 80

@@ -321,7 +321,8 @@ class _Writer:
             start = self.declare(_same_in_all_lanes(kind, start_value(Ops.ADD, kind)))
             # one that nothing is stored of, as beyond a border, is added to all the same
             accumulators = [
-                self.made[own[n]] if n in own else self.accumulator(start, []) for n in range(listed[0].arg.sums)
+                self.made[own[n]] if n in own else self.accumulator(start, [])
+                for n in range(listed[0].arg.sums)
             ]
             for product in listed:
                 words = [self.read(word) for word in product.src]
@@ -507,7 +508,7 @@ def _terms(value: UOp) -> list[UOp]:
 
 def _reads_local(node: UOp) -> bool:
     if node.op is Ops.WMMA:
-        return node.arg.columns > 0
+        return bool(node.arg.columns)
     return node.op is Ops.LOAD and node.src[0].src[0].op is Ops.DEFINE_LOCAL
 
 

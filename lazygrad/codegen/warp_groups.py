@@ -1,12 +1,12 @@
 """Products of matrices that a group of warps reads from its workgroup's copies (form 4, before `vectorize`).
 
-    acc += wmma(pack(temp0[32*g + 2*t], ...), ..., pack(temp1[...]), ..., 2*u + v)     words of each thread
+    acc += wmma(pack(temp0[32*g + 2*t], ...), ..., pack(temp1[...]), ..., 2*u + v)    words of each thread
 becomes
-    acc += wmma(pack(temp0[0], ...), pack(temp1[0], ...), 4*c + 2*u + v)               the first word of each matrix
+    acc += wmma(pack(temp0[0], ...), pack(temp1[0], ...), 4*c + 2*u + v)    the first word of each matrix
 
-where both factors lie in panels (`target/panels.py`) and the product begins with the first line of one. PTX's
-`wgmma` takes 64 rows and up to 256 columns: those along one UPCAST range, c above, are one product. `legalize`
-has the places of the words in their stead, of which a renderer makes descriptors.
+where both factors lie in panels (`target/panels.py`), and the product begins where lines are not swapped.
+PTX's `wgmma` takes 64 rows and up to 256 columns: those along one UPCAST range, c above, are one product. In the
+stead of the words `legalize` has their places, of which a renderer makes descriptors.
 
 Elsewhere the words stay, and each warp multiplies its own (`mma`).
 """
@@ -63,10 +63,14 @@ def _first_place(word: UOp) -> UOp:
 def _columns(access: UOp, core: TensorCore) -> UOp | None:
     """The range of the columns of one product: one that moves the place as columns of these panels lie."""
     panel = core.panels[1]
+    assert panel is not None  # who asks has seen both
     for r in sorted(ranges_of(access.src[1]), key=lambda r: r.arg.id):
         if r.arg.kind is not AxisType.UPCAST or r.src[0].op is not Ops.CONST:
             continue
-        places = [index.substitute((access.src[1],), {r: index.const(n)})[access.src[1]] for n in range(r.src[0].arg)]
+        places = [
+            index.substitute((access.src[1],), {r: index.const(n)})[access.src[1]]
+            for n in range(r.src[0].arg)
+        ]
         moved = [index.sub(place, places[0]) for place in places]
         wanted = [panel.element(COLUMNS * n, 0) for n in range(len(moved))]
         if len(moved) * COLUMNS <= WIDEST and moved == [index.const(n) for n in wanted]:

@@ -411,9 +411,9 @@ ANY_ORDER = "any order"
 #: in its low bits. DOT(a, b, c) adds to c the products of the numbers in two of them, of the type in its arg,
 #: the last ones first, each with one rounding; where an instruction does it, subnormals may count as zero.
 #: WMMA(words..., n) is the n-th sum that a thread gets of a product of matrices, whose elements the threads
-#: of a warp hold, packed in words: what the TensorCore in its arg does. Where that says that factors are read from
-#: panels, it has the first word of each; in target code, where these lie. In a linear program it is a step that adds to
-#: all sums of a thread.
+#: of a warp hold, packed in words: what the TensorCore in its arg does. Where that says that factors are read
+#: from panels, it has the first word of each; in target code, where these lie. In a linear program it is a
+#: step that adds to all sums of a thread.
 LANEWISE = ELEMENTWISE | {Ops.PACK, Ops.DOT, Ops.WMMA}
 #: FETCH(to, from) copies as many neighbours as its arg says between two INDEXes; zeros, where `from` is not
 #: valid. It is done when its thread has come to a WAIT: WAIT n waits for all but the last n of the groups

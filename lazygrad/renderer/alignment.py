@@ -47,7 +47,7 @@ def reads_panels(node: UOp) -> bool:
 
 
 def alignment_for_panels(memory: UOp, uops: Iterable[UOp]) -> int:
-    """Bytes at a multiple of which a workgroup's memory is to begin for who reads panels of it; 0 = nobody does."""
+    """Bytes that a workgroup's memory begins at a multiple of for who reads panels of it; 0 = nobody does."""
     assert isinstance(memory.dtype, PtrDType)
     for node in filter(reads_panels, uops):
         for factor, panel in zip(node.src[node.arg.sums :], node.arg.panels, strict=True):

@@ -1,5 +1,5 @@
-"""What WMMA means, for the interpreter: the matrices that the threads of a warp hold in parts, or that lie in the
-memory of their workgroup, put together, multiplied, and taken apart again ("Matrix Fragments for mma" and
+"""What WMMA means, for the interpreter: the matrices that the threads of a warp hold in parts, or that lie in
+the memory of their workgroup, put together, multiplied, and taken apart again ("Matrix Fragments for mma" and
 "Register Fragments" of `wgmma`, PTX ISA; codegen/opt/warp_matrices.py, codegen/warp_groups.py).
 """
 
@@ -28,7 +28,9 @@ def described(core: TensorCore) -> str:
 
 
 @functools.cache
-def _core(element: str, total: str, steps: int, unread: int, warps: int, columns: int, *panels: Any) -> TensorCore:
+def _core(
+    element: str, total: str, steps: int, unread: int, warps: int, columns: int, *panels: Any
+) -> TensorCore:
     rows, other = (Panel(*panel) if panel else None for panel in panels)
     types = DTYPES_BY_NAME[element], DTYPES_BY_NAME[total]
     return TensorCore(
@@ -102,7 +104,9 @@ def _sums(number: int, sums: Sequence[Any], rows: Factor, columns: Factor, core:
         row, column, total = rows[16 * warp + g + 8 * u], columns[8 * c + 2 * t + v], sums[place]
         for begin in range(0, core.steps, core.at_once):
             steps = slice(begin, begin + core.at_once)
-            total = _rounded(total + sum(a * b for a, b in zip(row[steps], column[steps], strict=True)), core.total)
+            total = _rounded(
+                total + sum(a * b for a, b in zip(row[steps], column[steps], strict=True)), core.total
+            )
         own.append(total)
     return own
 

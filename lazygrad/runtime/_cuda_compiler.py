@@ -46,8 +46,8 @@ def headers() -> str:
 
 
 class CUDACompiler(Compiler):
-    """For one architecture, as `sm_90`: the GPU's own code where NVRTC knows it, with all its instructions, else PTX of the newest
-    before it, which the driver translates.
+    """For one architecture, as `sm_90`: the GPU's own code where NVRTC knows it, with what it alone has, else
+    PTX of the newest before it, which the driver translates.
 
     DeviceError where NVRTC is missing, or knows nothing so old.
     """

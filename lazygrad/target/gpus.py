@@ -89,7 +89,7 @@ _TENSOR_CORES = {
     ),
 }
 
-#: The warps of a warpgroup, and the bytes of a row that it multiplies in one go, by instructions of 32 bytes each
+#: The warps of a warpgroup, and the bytes of a row that it multiplies in one go, by instructions of 32 bytes
 #: ("Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions", PTX ISA): there on sm_90 alone.
 _GROUP, _GROUP_BYTES = 4, (64, 128)
 #: Types that are left to single warps: a warpgroup keeps some 14 bits of sums of fp8 ("DeepSeek-V3 Technical
@@ -123,7 +123,7 @@ def tensor_cores_of(arch: str) -> tuple[TensorCore, ...]:
 
 
 def own_arch(arch: str) -> str:
-    """The architecture with all that it alone has, as compilers name it: `sm_90a`, without which there is no `wgmma`."""
+    """The architecture with what it alone has, as compilers name it: only `sm_90a` has `wgmma`."""
     return f"{arch}a" if arch == f"sm_{_HOPPER}" else arch
 
 

@@ -69,8 +69,8 @@ def _in_panels(sink: UOp, core: TensorCore) -> UOp:
 def _staged(
     sink: UOp, lanes: Lanes, inside: frozenset[UOp], core: TensorCore, target: Target
 ) -> tuple[dict[UOp, UOp], Panel | None] | None:
-    """Of each value what is read from one copy of all, and its panels if there are any; None where they are no
-    matrix in memory.
+    """Of each value what is read from one copy of all, and its panels if there are any; None where they are
+    no matrix in memory.
     """
     fresh, number = free_numbers(sink)
     ranges = [
@@ -90,11 +90,19 @@ def _staged(
     itemsize = value.dtype.itemsize
     first = fresh + len(ranges) + len(found.place)
     own, filling = filling_loops(loops, place, first, target.load_bytes // itemsize)
-    panel = _panel(loops, ranges[0] in ranges_of(found.place[loops[-1]]), core.steps, itemsize) if core.warps > 1 else None
-    strides, size = _layout(loops, itemsize) if panel is None else ({}, math.prod(r.src[0].arg for r in loops))
+    panel = (
+        _panel(loops, ranges[0] in ranges_of(found.place[loops[-1]]), core.steps, itemsize)
+        if core.warps > 1
+        else None
+    )
+    strides, size = (
+        _layout(loops, itemsize) if panel is None else ({}, math.prod(r.src[0].arg for r in loops))
+    )
     memory = UOp(Ops.DEFINE_LOCAL, value.dtype.ptr(size, local=True), (), number)
     there, here = (
-        _sum(at[r] * step for r, step in strides.items()) if panel is None else panel.place(*(at[r] for r in loops))
+        _sum(at[r] * step for r, step in strides.items())
+        if panel is None
+        else panel.place(*(at[r] for r in loops))
         for at in (own, found.place)
     )
     store = UOp(

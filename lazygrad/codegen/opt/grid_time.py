@@ -120,12 +120,16 @@ class _Launched:
         return min(found, key=lambda each: abs(each.element.itemsize - item))
 
     def _give_to_warps(self, core: Opt) -> None:
-        """A warp's matrices are 16 x 8 places of the outputs, and steps of the sum; those of a group of warps higher."""
+        """A warp's matrices are 16 x 8 places of the outputs, and steps of the sum; those of a group of warps
+        are as many times as high.
+        """
         assert self.instruction is not None  # there is one for each TC
         warps = self.instruction.warps
         outputs = [axis for axis in self.facts.loops.axes if axis.output]
         sizes = sorted(outputs, key=lambda axis: self.shares[axis.number].groups)
-        for axis, places in zip(sorted(sizes[-2:], key=lambda axis: axis.number), (16 * warps, 8), strict=False):
+        for axis, places in zip(
+            sorted(sizes[-2:], key=lambda axis: axis.number), (16 * warps, 8), strict=False
+        ):
             share = self.shares[axis.number]
             share.groups, share.at_once = max(1, -(-share.groups // places)), share.at_once * places
         for axis in self.facts.loops.reduce_axes:
@@ -293,7 +297,14 @@ class _Launched:
             from_cache += self._from_cache(access)
             if self._is_staged(access):
                 banks += (
-                    times * self.warps / together * width * _item(access) / 4 * launch.warp / (1 if matrix == 0 else 32)
+                    times
+                    * self.warps
+                    / together
+                    * width
+                    * _item(access)
+                    / 4
+                    * launch.warp
+                    / (1 if matrix == 0 else 32)
                 )
                 accesses += times if matrix == 0 else times / 32 if together == 1 else 0
             else:
@@ -322,14 +333,20 @@ class _Launched:
             from_cache / machine.cached,
             banks / machine.banks,
         )
-        # what is fetched ahead comes while a turn computes; each turn of a group of warps ends with its products
+        # what is fetched ahead comes while a turn computes; that of a group of warps ends with its products
         idle = turns * MEETING if together > 1 else 0.0
         waves = -(-self.groups // (resident * self.multiprocessors))
         sectors, alone = self._from_memory()
         parts = [
             -(-self.groups // self.multiprocessors) * busy,
             sectors / (launch.bandwidth / launch.clock),
-            waves * (START + sum(rounds.values()) * machine.waits + meeting + max(busy + idle, fetched * machine.waits)),
+            waves
+            * (
+                START
+                + sum(rounds.values()) * machine.waits
+                + meeting
+                + max(busy + idle, fetched * machine.waits)
+            ),
         ]
         cycles = max(parts) + ALONE * (sum(parts) - max(parts))
         seconds = cycles / launch.clock + STARTING

@@ -69,7 +69,8 @@ def cycles_of(
 ) -> float | None:
     """How long all blocks take, of so many turns that keep a multiprocessor busy for so long; None where it
     holds no block, or there are too few. Other workgroups work while one waits for memory; with several
-    copies it waits for what it asked for as many turns before. A turn of a workgroup has so many `idle` cycles more.
+    copies it waits for what it asked for as many turns before. A turn of a workgroup has so many `idle`
+    cycles more.
     """
     machine = launch.multiprocessor
     if machine is None or resident == 0 or blocks < launch.multiprocessors * BUSY:

@@ -34,8 +34,8 @@ from .warp_matrices import COLUMNS, ROWS, allowed
 
 #: Matrices of a warp along the rows and the columns, warps along both, instructions between two copies.
 MATRICES, WARPS, STEPS = (4, 2, 1), (4, 2, 1), (4, 2, 1)
-#: Of a group of warps: products along the rows, matrices of 8 columns in each, groups along both. It begins a product
-#: for each turn, and waits for it.
+#: Of a group of warps: products along the rows, matrices of 8 columns in each, groups along both. It begins
+#: its products once a turn, and waits for them.
 PRODUCTS, WIDTHS, GROUPS = (2, 1), (32, 16, 8), (2, 1)
 #: A workgroup has so many warps, a warp so many instructions written out.
 MOST_WARPS, WRITTEN = 8, 64
@@ -47,8 +47,8 @@ FETCHED = 0.75
 
 @dataclass(frozen=True)
 class WarpBlock:
-    """What a workgroup computes at once: so many matrices of each of so many warps, in steps of a sum; or of groups of
-    so many warps, whose matrices are as much higher.
+    """What a workgroup computes at once: so many matrices of each of so many warps, in steps of a sum; or of
+    groups of so many warps, whose matrices are as many times as high.
     """
 
     rows: int
@@ -97,9 +97,12 @@ def warp_blocks(
 
 def _lie_in_panels(roles: Roles, summed: Axis, core: TensorCore) -> bool:
     """Whether copies of both factors are such as a group of warps reads (`factors.py`)."""
-    across = [(access, roles.rows) for access in roles.others] + [(access, roles.lanes) for access in roles.panels]
+    across = [(access, roles.rows) for access in roles.others] + [
+        (access, roles.lanes) for access in roles.panels
+    ]
     return all(
-        access.step(summed) == 1 or (access.step(axis) == 1 and core.element.itemsize == 2) for access, axis in across
+        access.step(summed) == 1 or (access.step(axis) == 1 and core.element.itemsize == 2)
+        for access, axis in across
     )
 
 

@@ -11,8 +11,8 @@ Fragments for mma", PTX ISA; p numbers are packed in a word of 4 bytes, h = 0 or
 So the loop over rows becomes 16 rows of which g and u are ranges, that over columns 8 of which t and v are,
 and each factor is the plain one with the thread's own places in it: a column's number is g there, not 2t + v.
 
-Of what several warps begin together (PTX's `wgmma`, on 64 rows) each has 16 rows, and holds the sums as above. Its
-factors are written as if it were alone; `codegen/warp_groups.py` says when they are read by the instruction.
+Of what several warps begin together (PTX's `wgmma`, on 64 rows) each has 16 rows, and holds the sums as
+above. Its factors are written as if it were alone; `codegen/warp_groups.py` has the instruction read them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ def by_warp(loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
     loops, u = _split(loops, rows, OWN, AxisType.UPCAST)
     if core.warps > 1:
         loops, _ = _split(loops, rows, core.warps, AxisType.WARP)
-        inside = make_range(ALONG_ROWS, _fresh(loops), AxisType.WARP)  # threads of a warp come before other warps
+        inside = make_range(
+            ALONG_ROWS, _fresh(loops), AxisType.WARP
+        )  # threads of a warp come before other warps
         loops, g = loops.with_sink(substitute_ranges(loops.sink, {g: inside})), inside
     loops, v = _split(loops, columns, OWN, AxisType.UPCAST)
     loops, t = _split(loops, columns, ALONG_COLUMNS, AxisType.WARP)
@@ -111,7 +113,7 @@ def _split(loops: Loops, axis: Axis, amount: int, kind: AxisType) -> tuple[Loops
 
 
 def _fresh(loops: Loops) -> int:
-    return 1 + max(node.arg.id for node in loops.sink.toposort() if node.op is Ops.RANGE)
+    return 1 + max(int(node.arg.id) for node in loops.sink.toposort() if node.op is Ops.RANGE)
 
 
 def _word(value: UOp, places: list[dict[UOp, UOp]]) -> UOp:

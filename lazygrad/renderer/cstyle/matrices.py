@@ -1,5 +1,5 @@
-"""Products of matrices by the threads of a warp, in CUDA: PTX's `mma` in a function of its own; by those of four warps,
-PTX's `wgmma`, which reads both factors from shared memory.
+"""Products of matrices in CUDA, by functions of their own: PTX's `mma` by the threads of a warp, and `wgmma`
+by those of four warps, which reads both factors from shared memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ def matrices(ctx: Text, node: UOp) -> str:
     """Calls that add to the sums of this thread."""
     core: TensorCore = node.arg
     sums, factors = node.src[: core.sums], node.src[core.sums :]
-    given = [_matrix(ctx, *each) for each in zip(factors, core.panels, strict=True)] if core.columns else []
+    panels = [panel for panel in core.panels if panel is not None] if core.columns else []
+    given = [_matrix(ctx, *each) for each in zip(factors, panels, strict=False)]
     words = [ctx.of(word) for word in factors]
     for factor in factors:
         for part in (factor, *factor.src) if core.columns else (factor,):
@@ -67,8 +68,8 @@ def _function(ctx: Text, core: TensorCore) -> str:
 
 
 def meet(ctx: Text, node: UOp) -> str:
-    """A barrier. What threads have stored is there for `wgmma` too, which is another proxy to memory, when they have
-    said so ("Async proxy", PTX ISA).
+    """A barrier. `wgmma` goes to memory by another proxy: before it reads what threads have stored, they say
+    that it may ("Async proxy", PTX ISA).
     """
     if any(map(reads_panels, ctx.uops)):
         body = 'asm volatile("fence.proxy.async.shared::cta;" : : : "memory");'
@@ -89,7 +90,8 @@ def _matrix(ctx: Text, place: UOp, panel: Panel) -> str:
 
 def _group_function(ctx: Text, core: TensorCore) -> str:
     """The name of the function that multiplies all steps of a turn, and waits for the sums."""
-    turned = [panel is not None and not panel.along_steps for panel in core.panels]
+    panels = [panel for panel in core.panels if panel is not None]
+    turned = [not panel.along_steps for panel in panels]
     orders = "".join("t" if each else "n" for each in turned)
     name = f"wgmma_{core.element.name.replace(' ', '_')}_{core.steps}_{core.columns}_{orders}"
     if name in ctx.functions.texts:
@@ -102,16 +104,14 @@ def _group_function(ctx: Text, core: TensorCore) -> str:
     scales = "" if whole else ",1,1"  # of both factors
     orders = "".join(f",{int(each)}" for each in turned) if core.element.itemsize == 2 else ""
     shape = f"m64n{core.columns}k{core.at_once}.{total}.{kind}.{kind}"
-    text = (
-        "{.reg .pred p; setp.eq.b32 p,1,1; "  # adds to the sums
-        f"wgmma.mma_async.sync.aligned.{shape} {{{numbers}}},%{core.sums},%{core.sums + 1},p{scales}{orders};}}"
-    )
+    given = f"%{core.sums},%{core.sums + 1},p{scales}{orders}"  # p: it adds to the sums
+    product = f"wgmma.mma_async.sync.aligned.{shape} {{{numbers}}},{given};"
+    text = f"{{.reg .pred p; setp.eq.b32 p,1,1; {product}}}"
     lines = ['asm volatile("wgmma.fence.sync.aligned;" : : : "memory");']
     for step in range(0, core.steps, core.at_once):
         places = [
             f'"l"({side}{f"+{panel.after(step) // 16}" if step else ""})'
-            for side, panel in zip("ab", core.panels, strict=True)
-            if panel is not None
+            for side, panel in zip("ab", panels, strict=True)
         ]
         lines.append(f'asm volatile("{text}" : {outputs} : {",".join(places)} : "memory");')
     lines.append('asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory");')

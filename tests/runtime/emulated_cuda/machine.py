@@ -32,11 +32,12 @@ _PTX = re.compile(
 _GROUP = re.compile(r'^ *asm volatile\("(.*wgmma\..*?)" : (.*)\);$', re.MULTILINE)
 _WAIT = re.compile(r"wgmma\.wait_group\.sync\.aligned (\d+);")
 _PRODUCT = re.compile(
-    r"\{\.reg \.pred p; setp\.eq\.b32 p,1,1; wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)\.(\w+)\.(\w+)\.(\w+) "
+    r"\{\.reg \.pred p; setp\.eq\.b32 p,1,1; "
+    r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)\.(\w+)\.(\w+)\.(\w+) "
     r"\{([^}]*)\},%(\d+),%(\d+),p((?:,[01])*);\}"
 )
-#: The types of factors: their number for the machine, their bytes, the type of sums, and how many operands follow
-#: the predicate ("wgmma.mma_async", PTX ISA).
+#: The types of factors: their number for the machine, their bytes, the type of sums, and how many operands
+#: follow the predicate ("wgmma.mma_async", PTX ISA).
 _FACTORS = {
     "f16": (0, 2, "f32", 4), "bf16": (1, 2, "f32", 4), "tf32": (2, 4, "f32", 2), "s8": (3, 1, "s32", 0),
     "u8": (4, 1, "s32", 0),
@@ -123,10 +124,11 @@ def _of_group(found: re.Match[str]) -> str:
     sums = re.findall(r'"\+[fr]"\((\w+)\)', operands)
     given = re.findall(r'"l"\(([^)]*)\)', operands)
     flags = [int(flag) for flag in more.split(",") if flag]
-    assert kind == other and total == wanted and int(steps) * size == 32 and int(columns) in range(8, 257, 8), text
-    assert len(sums) == int(columns) // 2 and numbers == ",".join(f"%{n}" for n in range(len(sums))), text
-    assert [int(place) for place in places] == [len(sums), len(sums) + 1] and len(given) == 2, text
-    assert len(flags) == count and flags[:2] == [1, 1][:count], text
+    assert (kind, total, int(steps) * size) == (other, wanted, 32), text
+    assert int(columns) in range(8, 257, 8), text
+    assert [len(sums), numbers] == [int(columns) // 2, ",".join(f"%{n}" for n in range(len(sums)))], text
+    assert [*map(int, places), len(given)] == [len(sums), len(sums) + 1, 2], text
+    assert [len(flags), flags[:2]] == [count, [1, 1][:count]], text
     turned = flags[2:] or [0, 0]
     listed = ", ".join(f"&{each}" for each in sums)
     rest = ", ".join(map(str, (columns, steps, number, *turned, *given)))

@@ -5,8 +5,8 @@ becomes
     acc += wmma(pack(temp0[0], ...), pack(temp1[0], ...), 4*c + 2*u + v)    the first word of each matrix
 
 where both factors lie in panels (`target/panels.py`), and the product begins where lines are not swapped.
-PTX's `wgmma` takes 64 rows and up to 256 columns: those along one UPCAST range, c above, are one product. In the
-stead of the words `legalize` has their places, of which a renderer makes descriptors.
+PTX's `wgmma` takes 64 rows and up to 256 columns: those along one UPCAST range, c above, are one product.
+`legalize` puts their places in the stead of the words, and a renderer makes descriptors of these.
 
 Elsewhere the words stay, and each warp multiplies its own (`mma`).
 """

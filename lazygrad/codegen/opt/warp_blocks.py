@@ -1,7 +1,8 @@
 """The choice for products of matrices that tensor cores compute (TC on a grid), as `blocks.py` for others.
 
 A workgroup copies 128 x 32 of the rows and 32 x 128 of the columns as they lie in memory (STAGE), and each
-of its 4 warps adds 64 x 32 of one copy times 32 x 64 of the other to 64 x 64 results.
+of its 4 warps adds 64 x 32 of one copy times 32 x 64 of the other to 64 x 64 results. Where four warps begin
+products together, such a group adds 64 x 32 times 32 x 256, read from the copies, to 64 x 256.
 """
 
 from __future__ import annotations

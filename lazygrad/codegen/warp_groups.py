@@ -36,6 +36,12 @@ def by_warp_groups(sink: UOp) -> UOp:
     return index.substitute((sink,), found)[sink] if found else sink
 
 
+def are_alone(sink: UOp) -> bool:
+    """Whether warps that could multiply together do not, since their factors do not lie as they have to."""
+    products = [node.arg for node in by_warp_groups(sink).toposort() if node.op is Ops.WMMA]
+    return any(core.warps > 1 and not core.columns for core in products)
+
+
 def _read_from_panels(product: UOp) -> UOp | None:
     """The WMMA of the first words; None where the product does not begin where one may."""
     core, (*words, number) = product.arg, product.src

@@ -210,5 +210,13 @@ def test_hopper_takes_groups_of_warps() -> None:
     assert [chosen(half, arch).amount for arch in ("sm_80", "sm_100")] == [16, 16]
 
 
+def test_borders_are_left_to_single_warps() -> None:
+    """Their words are copied one by one."""
+    target = cuda_target("sm_90")
+    small = replace(target, launch=replace(target.launch, multiprocessors=2))
+    opts = choose(lower(product(200, 256, 200, dtype=half)), small)
+    assert [opt.amount for opt in opts if opt.op is TC] == [16]
+
+
 def test_bytes_across_the_steps_are_left_to_single_warps() -> None:
     assert chosen(int8, "sm_90").amount == 32

@@ -102,7 +102,7 @@ class _Launched:
         self.shares = shares_of(facts, opts)
         self.accesses = [a for a in facts.accesses if a.node.src[0].src[0].op is Ops.DEFINE_GLOBAL]
         self.staged = {opt.amount for opt in opts if opt.op is OptOps.STAGE}
-        self.core = next((opt for opt in opts if opt.op is OptOps.TC), None)
+        self.core = next((opt for opt in opts if opt.op is OptOps.TC and target.tensor_cores), None)
         self.instruction = self._instruction(self.core) if self.core is not None else None
         self.ahead = next((opt.amount or 1 for opt in opts if opt.op is OptOps.AHEAD), 1) - 1
         shares = self.shares.values()

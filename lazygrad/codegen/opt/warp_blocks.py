@@ -90,6 +90,8 @@ def warp_blocks(
             turns = -(-(size_of(summed) or 1) // (block.steps * core.steps))
             # at a border words are stored one by one, for which a thread waits
             whole = not padded(_multiples(block, roles, summed, core))
+            if core.warps > 1 and not whole:
+                continue  # nor are the copies such as a group of warps reads
             for copies in copies_of(turns, target) if whole else (1,):
                 time = _cycles(block, copies, facts, roles, summed, core, target, machine)
                 if time is not None:
@@ -97,7 +99,7 @@ def warp_blocks(
 
 
 def _lie_in_panels(roles: Roles, summed: Axis, core: TensorCore) -> bool:
-    """Whether copies of both factors are such as a group of warps reads (`factors.py`)."""
+    """Whether copies of both factors may be such as a group of warps reads (`factors.py`)."""
     across = [(access, roles.rows) for access in roles.others] + [
         (access, roles.lanes) for access in roles.panels
     ]

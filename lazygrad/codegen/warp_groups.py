@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..dtype import dtypes
 from ..ir import index
 from ..ir.args import AxisType
 from ..ir.nest import ranges_of
@@ -24,6 +23,8 @@ from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..renderer.alignment import multiple_of
 from ..target import TensorCore
+from .matrix_loads import loaded_together
+from .words import first_word
 
 #: Columns of a matrix of sums, and of the widest product.
 COLUMNS, WIDEST = 8, 256
@@ -31,8 +32,10 @@ COLUMNS, WIDEST = 8, 256
 
 def by_warp_groups(sink: UOp) -> UOp:
     """The kernel whose products are read from panels, where there are such."""
-    products = [n for n in sink.toposort() if n.op is Ops.WMMA and None not in n.arg.panels]
-    found = {product: made for product in products if (made := _read_from_panels(product)) is not None}
+    found: dict[UOp, UOp] = {}
+    for product in [node for node in sink.toposort() if node.op is Ops.WMMA]:
+        made = _read_from_panels(product) if None not in product.arg.panels else loaded_together(product)
+        found |= {product: made} if made is not None else {}
     return index.substitute((sink,), found)[sink] if found else sink
 
 
@@ -55,7 +58,12 @@ def _read_from_panels(product: UOp) -> UOp | None:
             return None
     count = 1 if wide is None else int(wide.src[0].arg)
     made = replace(core, columns=COLUMNS * count)
-    return UOp(Ops.WMMA, product.dtype, (_word(rows, core), _word(columns, core), number), made)
+    return UOp(
+        Ops.WMMA,
+        product.dtype,
+        (first_word(rows, core.element), first_word(columns, core.element), number),
+        made,
+    )
 
 
 def _first_place(word: UOp) -> UOp:
@@ -94,12 +102,3 @@ def with_places(sink: UOp) -> UOp:
         return node.replace(src=(*(load.src[0] for load in loads), src[-1]))
 
     return transform(sink, placed, "place panels")
-
-
-def _word(access: UOp, core: TensorCore) -> UOp:
-    """What lies at a place, as a word."""
-    loads = []
-    for n in range(core.packed):
-        there = access.replace(src=(access.src[0], access.src[1] + n))
-        loads.append(UOp(Ops.LOAD, core.element, (there,)))
-    return UOp(Ops.PACK, dtypes.uint32, tuple(loads)) if len(loads) > 1 else loads[0].bitcast(dtypes.uint32)

@@ -9,6 +9,7 @@ Only from memory that a workgroup shares: it is the kernel's own, and begins whe
 
 from __future__ import annotations
 
+from ..dtype import DType, dtypes
 from ..ir.nest import is_shared
 from ..ir.ops import Ops
 from ..ir.rewrite import transform
@@ -48,6 +49,13 @@ def _word(pack: UOp, parts: list[UOp]) -> UOp | None:
     if not is_shared(memory) or multiple_of(first) % len(parts):
         return None
     return UOp(Ops.LOAD, pack.dtype.scalar_type, (accesses[0],))
+
+
+def first_word(access: UOp, element: DType) -> UOp:
+    """What lies at a place, as a word of 4 bytes."""
+    places = [access.replace(src=(access.src[0], access.src[1] + n)) for n in range(4 // element.itemsize)]
+    loads = tuple([UOp(Ops.LOAD, element, (place,)) for place in places])
+    return UOp(Ops.PACK, dtypes.uint32, loads) if len(loads) > 1 else loads[0].bitcast(dtypes.uint32)
 
 
 def split_place(place: UOp) -> tuple[UOp, int]:

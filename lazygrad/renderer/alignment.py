@@ -42,8 +42,8 @@ def _multiple_of(node: UOp) -> int:
 
 
 def reads_panels(node: UOp) -> bool:
-    """Whether a step of a linear program multiplies matrices that lie in a workgroup's memory."""
-    return node.op is Ops.WMMA and node.arg.columns > 0
+    """Whether a step of a linear program multiplies matrices that an instruction reads from panels."""
+    return node.op is Ops.WMMA and node.arg.columns > 0 and node.arg.turned is None
 
 
 def alignment_for_panels(memory: UOp, uops: Iterable[UOp]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import Any
 
 from ..dtype import DTYPES_BY_NAME, DType, truncation
@@ -24,24 +24,24 @@ def described(core: TensorCore) -> str:
     """What `products_of_warps` must know of an instruction, as Python text."""
     panels = [panel and astuple(panel) for panel in core.panels] if core.columns else [None, None]
     names = f"{core.element.name!r}, {core.total.name!r}"
-    return f"({names}, {core.steps}, {core.unread}, {core.warps}, {core.columns}, *{panels})"
+    return f"({names}, {core.steps}, {core.unread}, {core.warps}, {core.columns}, {core.turned}, *{panels})"
 
 
 @functools.cache
 def _core(
-    element: str, total: str, steps: int, unread: int, warps: int, columns: int, *panels: Any
+    element: str, total: str, steps: int, unread: int, warps: int, columns: int, turned: Any, *panels: Any
 ) -> TensorCore:
     rows, other = (Panel(*panel) if panel else None for panel in panels)
     types = DTYPES_BY_NAME[element], DTYPES_BY_NAME[total]
-    return TensorCore(
-        types[0], steps, types[1], unread=unread, warps=warps, panels=(rows, other), columns=columns
-    )
+    made = TensorCore(types[0], steps, types[1], unread=unread, warps=warps, columns=columns)
+    return replace(made, panels=(rows, other), turned=turned)
 
 
 def products_of_warps(stopped: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
     """Of each thread its new sums. `stopped`: (place, what `described` gives, sums, factors) of each, as the
     places of a workgroup of these sizes are counted: those along x, the first, the slowest. The factors are a
-    thread's words, or of each matrix (memory, place of the first element, whether the memory holds bits).
+    thread's words, or of each matrix (memory, place of the first element, whether the memory holds bits); or
+    of a row of 16 bytes, another one for each thread.
     """
     order = sorted(range(len(stopped)), key=lambda n: _place_in_launch(n, sizes))
     core = _core(*stopped[0][1])
@@ -49,7 +49,8 @@ def products_of_warps(stopped: Sequence[Any], sizes: Sequence[int]) -> list[Any]
     answers: list[Any] = [None] * len(stopped)
     for begin in range(0, len(order), together):
         threads = [stopped[n] for n in order[begin : begin + together]]
-        rows, columns = _read(threads, core) if core.columns else _held(threads, core)
+        found = _held if not core.columns else _read if core.turned is None else _loaded
+        rows, columns = found(threads, core)
         for number, thread in enumerate(order[begin : begin + together]):
             answers[thread] = _sums(number, stopped[thread][2], rows, columns, core)
     return answers
@@ -92,6 +93,27 @@ def _read(threads: Sequence[Any], core: TensorCore) -> tuple[Factor, Factor]:
             raise RuntimeError("the threads of a group of warps multiply different matrices")
         places = [[place + panel.element(n, step) for step in range(core.steps)] for n in range(count)]
         found.append([[_read_at(memory[at], as_bits, core) for at in line] for line in places])
+    return found[0], found[1]
+
+
+def _loaded(threads: Sequence[Any], core: TensorCore) -> tuple[Factor, Factor]:
+    """The rows and the columns made of matrices of 8 rows of 16 bytes, which begin where the threads say:
+    thread 8m + r has row r of matrix m ("ldmatrix", PTX ISA).
+    """
+    assert core.turned is not None
+    found = []
+    whole = 16 // core.element.itemsize
+    for which, own in enumerate((2, 1)):
+        factor = [[0] * core.steps for _ in range(8 * own)]
+        for m, r in itertools.product(range(own * core.halves), range(8)):
+            memory, place, as_bits = threads[8 * m + r][-1][which]
+            if place % whole:
+                raise RuntimeError("a row of a matrix does not begin at a multiple of 16 bytes")
+            begin, step = 8 * (m % own), whole * (m // own)
+            for n in range(whole):
+                at = (begin + n, step + r) if core.turned[which] else (begin + r, step + n)
+                factor[at[0]][at[1]] = _read_at(memory[place + n], as_bits, core)
+        found.append(factor)
     return found[0], found[1]
 
 

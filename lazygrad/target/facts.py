@@ -42,8 +42,12 @@ class TensorCore:
     unread           so many last bits of a factor are not read: such an instruction is taken on request only
     warps            how many take part, neighbours in the launch
     share            which part of `matrix_products` it reaches at most
+    loads            whether the threads of a warp load matrices together, rows of 16 bytes from the memory of
+                     the workgroup
     panels           how the rows and the columns lie where a kernel has copied them; None = otherwise
-    columns          of a kernel's product that is read from there; 0 = of what the threads hold
+    columns          of a kernel's product whose factors are read from there; 0 = of what the threads hold
+    turned           of such of a warp, whose threads name rows of 16 bytes: whether those of either factor go
+                     across the steps
     """
 
     element: DType
@@ -53,8 +57,10 @@ class TensorCore:
     unread: int = 0
     warps: int = 1
     share: float = 1.0
+    loads: bool = False
     panels: tuple[Panel | None, Panel | None] = (None, None)
     columns: int = 0
+    turned: tuple[bool, bool] | None = None
 
     @property
     def packed(self) -> int:

@@ -73,7 +73,7 @@ def launch_of(arch: str) -> Launch:
 
 
 #: The first architecture that has them → instructions of tensor cores ("Warp Level Matrix Multiply-Accumulate
-#: Instructions", PTX ISA).
+#: Instructions", PTX ISA). `ldmatrix`, which loads what they multiply, is there from sm_75 on.
 _TENSOR_CORES = {
     75: (TensorCore(dtypes.float16, 8, dtypes.float32),),
     80: (
@@ -111,10 +111,15 @@ SIMDGROUPS = (
 def tensor_cores_of(arch: str) -> tuple[TensorCore, ...]:
     """What the tensor cores of an architecture do, the most steps first; () before sm_75."""
     number = _number(arch)
-    found = [core for first, cores in _TENSOR_CORES.items() if first <= number for core in cores]
+    found = [
+        replace(core, loads=True)
+        for first, cores in _TENSOR_CORES.items()
+        if first <= number
+        for core in cores
+    ]
     if number == _HOPPER:
         found = [replace(core, share=_ALONE) for core in found] + [
-            replace(core, steps=size // core.element.itemsize, warps=_GROUP)
+            replace(core, steps=size // core.element.itemsize, warps=_GROUP, loads=False)
             for core in found
             for size in _GROUP_BYTES
             if core.steps == 32 // core.element.itemsize and core.element not in _INEXACT

@@ -132,7 +132,7 @@ def test_each_instruction_stands_once_for_four_sums():
     spec = compile_kernel(matmul(64, 64, 32, half), CUDARenderer("sm_90"), TILED)
     steps = [u for u in spec.uops if u.op is Ops.WMMA]
     assert len(steps) == 2 * 2 * 2
-    assert [len(u.src) for u in steps] == [4 + 4 + 2] * 8
+    assert [len(u.src) for u in steps] == [4 + 1 + 1] * 8
     assert spec.src.count("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32") == 1
 
 

@@ -84,7 +84,7 @@ def warp_blocks(
     for core in allowed(target):
         if any(product(reduce, core.element, core.total) is None for reduce in reduces):
             continue
-        if core.warps > 1 and not _lie_in_panels(roles, summed, core):
+        if core.warps > 1 and not _lie_in_rows(roles, summed, core):
             continue
         for block in _blocks(roles, summed, core):
             turns = -(-(size_of(summed) or 1) // (block.steps * core.steps))
@@ -98,8 +98,8 @@ def warp_blocks(
                     yield time, _opts(block, copies, roles, summed, core)
 
 
-def _lie_in_panels(roles: Roles, summed: Axis, core: TensorCore) -> bool:
-    """Whether copies of both factors may be such as a group of warps reads (`factors.py`)."""
+def _lie_in_rows(roles: Roles, summed: Axis, core: TensorCore) -> bool:
+    """Whether copies of both factors may be such as a group of warps reads, or a warp loads together."""
     across = [(access, roles.rows) for access in roles.others] + [
         (access, roles.lanes) for access in roles.panels
     ]
@@ -148,10 +148,17 @@ def _cycles(
     if core.warps == 1:
         copies += APART * (block.height + block.steps * core.steps)  # with what keeps rows apart
         words = core.halves * (2 * block.rows + block.columns)  # of a thread, of an instruction's steps
-        # each number of a column's words is read by itself, and packed
-        read = words + 2 * (core.packed - 1) * core.halves * block.columns
+        if (
+            core.loads
+            and _lie_in_rows(roles, summed, core)
+            and not padded(_multiples(block, roles, summed, core))
+        ):
+            read, looked = block.rows + block.columns, words  # matrices at once
+        else:
+            # each number of a column's words is read by itself, and packed
+            read = looked = words + 2 * (core.packed - 1) * core.halves * block.columns
         instructions = matrices + block.warps * (block.steps * read + filled)
-        banks = block.warps * block.steps * read * warp
+        banks = block.warps * block.steps * looked * warp
     else:
         # a turn begins when its products have ended
         idle = MEETING

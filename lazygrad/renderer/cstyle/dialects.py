@@ -13,7 +13,7 @@ from .arithmetic import may_overflow, on_unsigned
 from .control import place
 from .dialect import Dialect
 from .fetches import commit, fetch, wait
-from .matrices import matrices, meet
+from .matrices import forgets, matrices, meet
 from .memory import called, calling, is_misplaced, is_unaligned, is_wide, lanes_at, lanes_to, load, store
 
 _NUMBERS = tuple(d for d in ALL_DTYPES if d.fmt is not None and d is not dtypes.bool)
@@ -98,6 +98,7 @@ CUDA = Dialect(
             (UPat(Ops.SPECIAL), place("blockIdx.{axis}", "threadIdx.{axis}")),
             (UPat(Ops.BARRIER), meet),
             (UPat(Ops.WMMA), matrices),
+            (UPat((Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF)), forgets),
             (UPat(Ops.FETCH), fetch),
             (UPat(Ops.COMMIT), commit),
             (UPat(Ops.WAIT), wait),

@@ -4,10 +4,14 @@ by those of four warps, which reads both factors from shared memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...dtype import dtypes
 from ...ir.uop import UOp
-from ...target import Panel, TensorCore
+from ...target import Panel, Target, TensorCore
 from ..alignment import reads_panels
+from .dialect import Dialect
+from .kernel import Kernel
 from .parentheses import without_parentheses
 from .text import Text
 
@@ -18,19 +22,59 @@ _NAMES = {
 }  # fmt: skip
 
 
-def matrices(ctx: Text, node: UOp) -> str:
+class CUDAKernel(Kernel):
+    """A kernel whose threads may load matrices together.
+
+    loaded    (where a thread's row begins, how) → the names of the words it got
+    """
+
+    def __init__(self, dialect: Dialect, name: str, uops: Sequence[UOp], target: Target) -> None:
+        super().__init__(dialect, name, uops, target)
+        self.loaded: dict[tuple[UOp, int, bool], list[str]] = {}
+
+    def load(self, place: UOp, count: int, turned: bool) -> list[str]:
+        """The words of so many matrices, each loaded once until threads may have written others there."""
+        key = (place, count, turned)
+        if key not in self.loaded:
+            name = f"ldmatrix_{count}{'_turned' if turned else ''}"
+            kind, words = self.type(dtypes.uint32), [f"w{n}" for n in range(count)]
+            lists = ",".join(f"%{n}" for n in range(count))
+            text = f"ldmatrix.sync.aligned.m8n8.x{count}{'.trans' if turned else ''}.shared.b16"
+            outputs = ",".join(f'"=r"({word})' for word in words)
+            address = '"r"((unsigned int)__cvta_generic_to_shared(at))'
+            body = f'asm volatile("{text} {{{lists}}},[%{count}];" : {outputs} : {address} : "memory");'
+            parameters = ", ".join([*(f"{kind}& {word}" for word in words), "const void* at"])
+            self.functions.texts.setdefault(
+                name, f"{self.row.function} void {name}({parameters}) {{ {body} }}"
+            )
+            names = self.loaded[key] = [self.names.fresh("val") for _ in words]
+            self.line(f"{kind} {','.join(names)};")
+            self.line(f"{name}({','.join(names)},{without_parentheses(self.of(place))});")
+        return self.loaded[key]
+
+
+def forgets(ctx: CUDAKernel, node: UOp) -> None:
+    """At a barrier, loop or branch nothing is taken for loaded: the memory may hold something else there."""
+    ctx.loaded.clear()
+
+
+def matrices(ctx: CUDAKernel, node: UOp) -> str:
     """Calls that add to the sums of this thread."""
     core: TensorCore = node.arg
     sums, factors = node.src[: core.sums], node.src[core.sums :]
     panels = [panel for panel in core.panels if panel is not None] if core.columns else []
     given = [_matrix(ctx, *each) for each in zip(factors, panels, strict=False)]
     words = [ctx.of(word) for word in factors]
+    if core.turned is not None:
+        counts = (2 * core.halves, core.halves)
+        found = [ctx.load(*each) for each in zip(factors, counts, core.turned, strict=True)]
+        words = [word for part in found for word in part]
     for factor in factors:
         for part in (factor, *factor.src) if core.columns else (factor,):
             ctx.waiting.pop(part, None)
     ctx.settle(sums)
     own = [ctx.of(acc) for acc in sums]
-    if core.columns:
+    if core.columns and core.turned is None:
         return f"{_group_function(ctx, core)}({','.join([*own, *given])});"
     calls = []
     rows, columns = words[: 2 * core.halves], words[2 * core.halves :]
@@ -67,10 +111,11 @@ def _function(ctx: Text, core: TensorCore) -> str:
 # *** of four warps
 
 
-def meet(ctx: Text, node: UOp) -> str:
+def meet(ctx: CUDAKernel, node: UOp) -> str:
     """A barrier. `wgmma` goes to memory by another proxy: before it reads what threads have stored, they say
     that it may ("Async proxy", PTX ISA).
     """
+    forgets(ctx, node)
     if any(map(reads_panels, ctx.uops)):
         body = 'asm volatile("fence.proxy.async.shared::cta;" : : : "memory");'
         ctx.functions.texts["wgmma_shared"] = f"{ctx.row.function} void wgmma_shared() {{ {body} }}"

@@ -169,6 +169,8 @@ def define_local(attributes: str = "") -> Row:
 def _is_wide_in(memory: UOp, node: UOp) -> bool:
     if node.op is Ops.FETCH:
         return node.src[0].src[0] is memory
+    if node.op is Ops.WMMA and node.arg.columns:
+        return any(factor.src[0] is memory for factor in node.src[node.arg.sums :])
     return node.op in (Ops.LOAD, Ops.STORE) and node.src[0].src[0] is memory and is_wide(node)
 
 

@@ -316,7 +316,10 @@ static int running;
 static void (*entry)(void**);
 static void** arguments;
 
-void machine_meet() { swapcontext(&fibers[running], &scheduler); }
+// A warp meets at its instructions, all warps in the same round; that orders no accesses of threads, as a barrier does.
+static bool at_barrier;
+void machine_warp_meets() { swapcontext(&fibers[running], &scheduler); }
+void machine_meet() { at_barrier = true; machine_warp_meets(); }
 
 static void fiber() {
   entry(arguments);
@@ -344,8 +347,9 @@ static void run_meeting(int threads, const unsigned* group) {
     makecontext(&fibers[n], fiber, 0);
   }
   in_fiber = true;
-  for (int left = threads; left && !fault; now.epoch++) {
+  for (int left = threads; left && !fault; now.epoch += at_barrier) {
     int before = left;
+    at_barrier = false;
     for (running = 0; running < threads && !fault; running++) {
       if (done[running]) continue;
       place(running, group);

@@ -27,7 +27,8 @@ _SHARED = re.compile(r"__shared__ (?:__align__\(\d+\) )?([\w ]+?) (\w+)\[(\d+)\]
 _VECTOR = re.compile(r"\*\(\((\w+[24])\*\)\(")
 #: A function of PTX's `mma` or `cp.async`; the headers have one of that name.
 _PTX = re.compile(
-    r"static __device__ __forceinline__ void (?:mma|fetch|wgmma)_\w+\([^)]*\) \{ asm volatile\(.*\); \}\n"
+    r"static __device__ __forceinline__ void (?:mma|fetch|wgmma|ldmatrix)_\w+\([^)]*\) "
+    r"\{ asm volatile\(.*\); \}\n"
 )
 #: Lines of functions of `wgmma`, which the machine executes one by one.
 _GROUP = re.compile(r'^ *asm volatile\("(.*wgmma\..*?)" : (.*)\);$', re.MULTILINE)
@@ -51,6 +52,7 @@ struct Place { int x, y, z; };
 extern "C" {
 extern Place blockIdx, threadIdx;
 void machine_meet();
+void machine_warp_meets();
 void* machine_shared(unsigned long, unsigned long);
 void machine_vector(const void*, unsigned long);
 void machine_fetch(void*, const void*, unsigned, bool);
@@ -67,6 +69,7 @@ static inline void wgmma_shared() { machine_proxy_fence(); }
 #define __cvta_generic_to_shared machine_shared_address
 #define FETCHES
 #define __syncthreads() machine_meet()
+#define warp_meets() machine_warp_meets()
 #include "cuda.h"
 template <class V> static inline V* vector_at(const void* p) { machine_vector(p, sizeof(V)); return (V*)p; }
 """

@@ -1,5 +1,7 @@
-"""What WMMA means, for the interpreter: the matrices that the threads of a warp hold in parts, put together,
-multiplied, and taken apart again ("Matrix Fragments for mma", PTX ISA; codegen/opt/warp_matrices.py).
+"""What WMMA and SHUFFLE mean, for the interpreter, which has the threads of a workgroup before it.
+
+Of a WMMA, the matrices that the threads of a warp hold in parts are put together, multiplied, and taken apart
+again ("Matrix Fragments for mma", PTX ISA; codegen/opt/warp_matrices.py).
 """
 
 from __future__ import annotations
@@ -32,6 +34,17 @@ def products_of_warps(stopped: Sequence[Any], sizes: Sequence[int]) -> list[Any]
         for thread, sums in zip(warp, _product([stopped[n] for n in warp]), strict=True):
             answers[thread] = sums
     return answers
+
+
+def exchanged(stopped: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
+    """What a SHUFFLE gives each thread. `stopped`: (place, in which bit threads' numbers differ, value)."""
+    numbers = [_place_in_launch(n, sizes) for n in range(len(stopped))]
+    values = {number: stop[2] for number, stop in zip(numbers, stopped, strict=True)}
+    others = [number ^ stop[1] for number, stop in zip(numbers, stopped, strict=True)]
+    for number, other in zip(numbers, others, strict=True):
+        if other not in values:
+            raise RuntimeError(f"thread {number} exchanges with thread {other}, and there is none")
+    return [values[other] for other in others]
 
 
 def _place_in_launch(number: int, sizes: Sequence[int]) -> int:

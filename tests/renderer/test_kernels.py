@@ -197,12 +197,12 @@ METAL_WORDS = frozenset(
         """kernel void device constant threadgroup const inline using namespace metal include metal_stdlib
         if else for return bool char uchar short ushort int uint long ulong half float uint3 gid lid x y z w
         threadgroup_position_in_grid thread_position_in_threadgroup threadgroup_barrier mem_flags
-        mem_threadgroup as_type precise sqrt trunc fma INFINITY NAN""",
+        mem_threadgroup simd_shuffle_xor as_type precise sqrt trunc fma INFINITY NAN""",
     )
 )
 #: Names that renderers give, and vectors.
 OURS = re.compile(
-    r"(bad|data|[glru]idx|acc|val|alu|cast|temp)\d+|n|[xab]|[EGr]_\w+"
+    r"(bad|data|[glru]idx|acc|val|alu|cast|temp|other)\d+|n|[xab]|[EGr]_\w+"
     r"|(bool|u?char|u?short|u?int|u?long|half|float)[234]"
 )
 

@@ -41,8 +41,10 @@ void machine_vector(const void*, unsigned long);
 void machine_fetch(void*, const void*, unsigned, bool);
 void machine_commit();
 void machine_wait(int);
+void machine_shuffle(const void*, void*, unsigned, unsigned, unsigned);
 }
 #define FETCHES
+#define SHUFFLES
 #define __syncthreads() machine_meet()
 #include "cuda.h"
 template <class V> static inline V* vector_at(const void* p) { machine_vector(p, sizeof(V)); return (V*)p; }
@@ -64,7 +66,7 @@ class Text:
         assert found is not None, source
         self.source, self.name = source, found[2]
         self.threads = int(found[1] or 1024)
-        self.meets = "__syncthreads" in source or "mma.sync" in source
+        self.meets = any(word in source for word in ("__syncthreads", "mma.sync", "__shfl"))
         self.parameters = [_parameter(each) for each in found[3].split(",") if each.strip()]
 
     def as_cpp(self) -> str:

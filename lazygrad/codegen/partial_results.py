@@ -81,13 +81,11 @@ def within_warp(count: int, apart: int, threads: int, target: Target) -> int:
 
 def _ways(count: int, most: int) -> Iterator[tuple[Step, ...]]:
     yield _through_memory(count)
-    near = most
-    while near > 1:
-        left = count // near
-        yield Exchange(near), *_through_memory(left)
+    if most > 1:
+        left = count // most
+        yield Exchange(most), *_through_memory(left)
         if 1 < left <= most and left & (left - 1) == 0:
-            yield Exchange(near), Meeting(left, 1), Exchange(left)
-        near //= 2
+            yield Exchange(most), Meeting(left, 1), Exchange(left)
 
 
 def _through_memory(count: int) -> tuple[Step, ...]:

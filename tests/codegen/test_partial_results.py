@@ -33,8 +33,8 @@ GROUP, LOCAL = OptOps.GROUP, OptOps.LOCAL
         (16, 1, 48, [Meeting(16, 16)]),
         (128, 1, 128, [Exchange(32), Meeting(4, 4)]),
         (1024, 1, 1024, [Exchange(32), Meeting(32, 1), Exchange(32)]),
-        (96, 1, 96, [Exchange(16), Meeting(6, 6)]),
-        (24, 1, 96, [Exchange(4), Meeting(6, 6)]),
+        (96, 1, 96, [Exchange(32), Meeting(3, 3)]),
+        (24, 1, 96, [Exchange(8), Meeting(3, 3)]),
         (16, 8, 128, [Exchange(4), Meeting(4, 4)]),
         (16, 32, 512, [Meeting(16, 16)]),  # each in a warp of its own
         (16, 3, 96, [Meeting(16, 16)]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.device.every_device import DEVICES, DTYPES, FAMILIES, FEATURES, has, is_right, on, replays_a_list
+from tests.device.every_device import ASKED, DEVICES, DTYPES, FAMILIES, FEATURES, has, is_right, on
 
 PAGE = Path(__file__).parent.parent / "devices.md"
 HEAD = "## What computes where\n"
@@ -32,17 +32,15 @@ def column(name: str) -> dict[str, str]:
             dtype: cell([family for family in FAMILIES if is_right(name, family, dtype)]) for dtype in DTYPES
         }
         found |= {feature: _WORDS[has(name, feature)] for feature in FEATURES}
-        return found | {_ONE: _WORDS[replays_a_list(name)]}
+        return found | {question: _WORDS[answer(name)] for question, answer in ASKED.items()}
 
 
 def tables(columns: dict[str, dict[str, str]]) -> str:
     """The section of the page."""
-    types, features = _table("dtype", DTYPES, columns), _table("feature", [*FEATURES, _ONE], columns)
+    types, features = _table("dtype", DTYPES, columns), _table("feature", [*FEATURES, *ASKED], columns)
     return f"{HEAD}{_TOP}{types}\n{features}"
 
 
-#: Asked of the device, not computed.
-_ONE = "captured functions are given to the runtime as one list"
 _WORDS = {True: "yes", False: "no"}
 
 

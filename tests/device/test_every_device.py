@@ -11,9 +11,7 @@ import pytest
 from tests.helpers import needs
 from tests.tensor.test_generated_docs import writer
 
-from .every_device import DEVICES, DTYPES, FAMILIES, FEATURES, has, is_right, on, replays_a_list
-
-LIST = "captured functions are given to the runtime as one list"
+from .every_device import ASKED, DEVICES, DTYPES, FAMILIES, FEATURES, has, is_right, on
 
 
 def on_each() -> list[Any]:
@@ -44,12 +42,13 @@ def test_a_feature(device: str, feature: str, cells: dict[tuple[str, str], str])
 
 
 @pytest.mark.parametrize("device", on_each())
-def test_what_takes_a_list(device: str, cells: dict[tuple[str, str], str]) -> None:
+def test_what_is_asked(device: str, cells: dict[tuple[str, str], str]) -> None:
     with on(device):
-        assert replays_a_list(device) == (cells[LIST, device] == "yes")
+        for question, answer in ASKED.items():
+            assert answer(device) == (cells[question, device] == "yes")
 
 
 def test_every_cell_is_there(cells: dict[tuple[str, str], str]) -> None:
     """And no other: each is tested."""
-    rows = [*DTYPES, *FEATURES, LIST]
+    rows = [*DTYPES, *FEATURES, *ASKED]
     assert sorted(cells) == sorted((row, name) for row in rows for name in DEVICES)

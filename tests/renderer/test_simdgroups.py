@@ -97,10 +97,11 @@ def test_the_matrices_take_local_memory() -> None:
 
 
 def test_gpus_without_them(gpu: GPU) -> None:
-    assert Device["METAL"].target.tensor_cores == SIMDGROUPS
+    target = Device["METAL"].target
+    assert (target.tensor_cores, target.shuffles) == (SIMDGROUPS, 32)
     gpu.family = 2002  # a Mac's, of another maker
     connection = runtime.Connection("METAL", sys.modules["Metal"], sys.modules["objc"], gpu)
     found = runtime.device_target(connection)
-    assert found.tensor_cores == ()
+    assert (found.tensor_cores, found.shuffles) == ((), 0)
     with pytest.raises(KernelOptError, match="METAL has no instruction for sums of products"):
         apply_opts(lower(matmul(32, 64, 16, half)), ONE, found)

@@ -20,12 +20,12 @@ from lazygrad.device import Buffer, Device
 from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops
 from lazygrad.renderer import ProgramSpec, Renderer, parameters
-from lazygrad.renderer.cstyle import FLAGS, CStyleRenderer
-from tests.helpers import require
+from lazygrad.renderer.cstyle import FLAGS, CStyleRenderer, CUDARenderer
+from tests.helpers import needs, require
 from tests.runtime.emulated_cuda.machine import without_ptx
 
 from .support import GPU_RENDERERS, GPU_WORDS, numpy_dtype
-from .test_kernels import KERNELS, MISSING, ast_of
+from .test_kernels import KERNELS, MISSING, ast_of, compiled, in_one_text
 
 #: Kernels whose Opts make threads meet, beside those of test_kernels.
 MEETING = {
@@ -177,6 +177,14 @@ def agrees(entries: ctypes.CDLL, language: str, name: str) -> bool:
         if array.tobytes() != wanted.tobytes():
             return False
     return True
+
+
+@needs("nvrtc")
+@pytest.mark.parametrize("arch", ["sm_75", "sm_100"])
+def test_nvrtc_compiles_what_is_exchanged(arch: str) -> None:
+    texts = [shuffled(name, CUDARenderer(arch), 64).src for name in SHUFFLED]
+    assert all("__shfl_xor_sync" in text for text in texts)
+    assert compiled(in_one_text(texts), arch) == ""
 
 
 @pytest.mark.parametrize("language", GPU_RENDERERS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -153,16 +153,21 @@ def compiled(source: str, arch: str) -> str:
 def test_nvrtc_compiles_every_kernel(arch):
     renderer = CUDARenderer(arch)
     # one text of many kernels, each in a namespace of its own: a compiler run takes a third of a second
+    ways = [(name, opts) for name in KERNELS for opts in (KERNELS[name][2], [], None)]
+    assert (
+        compiled(in_one_text(compile_kernel(ast_of(name), renderer, opts).src for name, opts in ways), arch)
+        == ""
+    )
+
+
+def in_one_text(sources: Iterable[str]) -> str:
+    """CUDA's texts of many kernels."""
     parts, lines = [], dict[str, None]()
-    for name in KERNELS:
-        for number, opts in enumerate((KERNELS[name][2], [], None)):
-            source = compile_kernel(ast_of(name), renderer, opts).src
-            lines.update((line, None) for line in source.splitlines() if line.startswith("#"))
-            body = "\n".join(line for line in source.splitlines() if not line.startswith("#"))
-            space = f"{name.replace('-', '_')}_{number}"
-            parts.append((space, body))
-    text = "\n".join([*lines, *(_in_namespace(*part) for part in parts)])
-    assert compiled(text, arch) == ""
+    for number, source in enumerate(sources):
+        lines.update((line, None) for line in source.splitlines() if line.startswith("#"))
+        body = "\n".join(line for line in source.splitlines() if not line.startswith("#"))
+        parts.append(_in_namespace(f"kernel_{number}", body))
+    return "\n".join([*lines, *parts])
 
 
 def _in_namespace(space: str, body: str) -> str:

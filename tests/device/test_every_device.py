@@ -8,10 +8,23 @@ from typing import Any
 
 import pytest
 
+from lazygrad.codegen.opt import OptOps
+from tests.codegen.kernels import opened
 from tests.helpers import needs
 from tests.tensor.test_generated_docs import writer
 
-from .every_device import ASKED, DEVICES, DTYPES, FAMILIES, FEATURES, has, is_right, on
+from .every_device import (
+    ASKED,
+    DEVICES,
+    DTYPES,
+    FAMILIES,
+    FEATURES,
+    has,
+    is_right,
+    multiplies_by_dots,
+    on,
+    takes,
+)
 
 
 def on_each() -> list[Any]:
@@ -48,7 +61,18 @@ def test_what_is_asked(device: str, cells: dict[tuple[str, str], str]) -> None:
             assert answer(device) == (cells[question, device] == "yes")
 
 
+@pytest.mark.parametrize("op", OptOps, ids=lambda op: op.name)
+@pytest.mark.parametrize("device", on_each())
+def test_an_optimization(device: str, op: OptOps, cells: dict[tuple[str, str], str]) -> None:
+    with on(device):
+        if op is OptOps.TC and multiplies_by_dots(device):
+            assert cells[op.name, device] == "if the processor has it"
+            assert takes(device, op) == bool(opened(device).target.dots)
+        else:
+            assert takes(device, op) == (cells[op.name, device] == "yes")
+
+
 def test_every_cell_is_there(cells: dict[tuple[str, str], str]) -> None:
     """And no other: each is tested."""
-    rows = [*DTYPES, *FEATURES, *ASKED]
+    rows = [*DTYPES, *FEATURES, *(op.name for op in OptOps), *ASKED]
     assert sorted(cells) == sorted((row, name) for row in rows for name in DEVICES)

@@ -21,7 +21,7 @@ from ..grid import is_far
 from ..partial_results import Step, cycles_of, instructions_of, parts_in_memory, steps_of
 from .actions import Opt, OptOps
 from .facts import Access, Facts
-from .occupancy import resident_groups, rounded_up
+from .occupancy import busy, resident_groups, rounded_up
 from .shares import shares_of
 
 #: Bytes that a multiprocessor's own cache gives at once, and that come to it together ("CUDA C++ Best
@@ -271,12 +271,12 @@ class _Launched:
         if resident < 1:
             return None
         computed, products, turns = self._instructions()
-        matrix = 0.0
-        if self.core is not None:
-            item = min(_item(access) for access in self.accesses)
-            matrix = products / (machine.matrix_products * 2 / item) if machine.matrix_products else 0.0
-            computed = products = 0.0
-        own = from_cache = banks = wide = 0.0
+        products *= self.warps * launch.warp
+        on_cores, item = False, min((_item(access) for access in self.accesses), default=1)
+        if self.core is not None:  # what a thread is said to compute, its warp does
+            computed, products = 0.0, products / launch.warp
+            on_cores = machine.matrix_products > 0
+        own = from_cache = words = wide = 0.0
         rounds: dict[frozenset[UOp], float] = {}
         loads: dict[frozenset[UOp], float] = {}
         accesses = 0.0
@@ -286,10 +286,10 @@ class _Launched:
             wide = max(wide, width * _item(access))
             from_cache += self._from_cache(access)
             if self._is_staged(access):
-                banks += (
-                    times * self.warps * width * _item(access) / 4 * launch.warp / (1 if matrix == 0 else 32)
+                words += (
+                    times * self.warps * width * _item(access) / 4 * launch.warp / (32 if on_cores else 1)
                 )
-                accesses += times if matrix == 0 else times / 32
+                accesses += times / 32 if on_cores else times
             else:
                 accesses += times
                 own += times * self.warps * self._sectors(access, width)
@@ -305,20 +305,21 @@ class _Launched:
         instructions = computed + accesses * (1 + ADDRESS) + turns * TURN
         meeting, combined = self._meetings()
         instructions += combined
-        busy = max(
-            instructions * self.warps / machine.warps,
-            products * self.warps * launch.warp / machine.products,
-            matrix,
-            own / OWN_SECTORS,
-            from_cache / machine.cached,
-            banks / machine.banks,
+        units = busy(
+            machine,
+            instructions * self.warps,
+            products=0.0 if on_cores else products,
+            matrices=products * item if on_cores else 0.0,
+            words=words,
+            fetched=from_cache,
         )
+        of_group = max(units, own / OWN_SECTORS)
         waves = -(-self.groups // (resident * self.multiprocessors))
         sectors, alone = self._from_memory()
         parts = [
-            -(-self.groups // self.multiprocessors) * busy,
+            -(-self.groups // self.multiprocessors) * of_group,
             sectors / (launch.bandwidth / launch.clock),
-            waves * (START + sum(rounds.values()) * machine.waits + meeting + busy),
+            waves * (START + sum(rounds.values()) * machine.waits + meeting + of_group),
         ]
         cycles = max(parts) + ALONE * (sum(parts) - max(parts))
         seconds = cycles / launch.clock + STARTING
@@ -326,7 +327,7 @@ class _Launched:
             price * math.prod(self.facts.sizes[n] for n in axes)
             for axes, (price, _, _) in self.facts.computed.items()
         )
-        peak = machine.products if self.core is None else machine.matrix_products * 2 / item
+        peak = machine.matrix_products * 2 / item if on_cores else machine.products
         arithmetic = operations / (2 * peak * self.multiprocessors * launch.clock)
         moving = alone / launch.bandwidth
         return Prediction(

@@ -18,6 +18,7 @@ from .narrow import product
 from .occupancy import (
     Multiples,
     blocks_of,
+    busy,
     copied,
     copies_of,
     cycles_of,
@@ -126,15 +127,16 @@ def _cycles(
     # each number of a column's words is read by itself, and packed
     read = words + 2 * (core.packed - 1) * core.halves * block.columns
     instructions = matrices + block.warps * (block.steps * read + filled)
-    busy = max(
-        products / (machine.matrix_products * 2 / core.element.itemsize),
-        instructions / machine.warps,
-        block.warps * block.steps * read * warp / machine.banks,
-        4 * packed / machine.cached,
+    turn = busy(
+        machine,
+        instructions,
+        matrices=products * core.element.itemsize,
+        words=block.warps * block.steps * read * warp,
+        fetched=4 * packed,
     )
     resident = resident_groups(machine, threads, registers, copies)
     blocks = blocks_of(facts, roles, block.height, block.width)
-    return cycles_of(blocks, resident, turns, busy, target.launch, number)
+    return cycles_of(blocks, resident, turns, turn, target.launch, number)
 
 
 def _opts(block: WarpBlock, copies: int, roles: Roles, summed: Axis, core: TensorCore) -> list[Opt]:

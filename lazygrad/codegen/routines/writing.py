@@ -139,14 +139,18 @@ class Program:
         index = self._index(memory, place)
         self._write(UOp(Ops.STORE, dtypes.void, (index, self.let(value)), self._serial()))
 
+    def barrier(self) -> None:
+        """The threads of a workgroup wait for each other, and see what each of them stored."""
+        self._write(UOp(Ops.BARRIER, dtypes.void, (), self._serial()))
+
     def _serial(self) -> int:
         self.loads += 1
         return self.loads
 
-    def scratch(self, size: int) -> UOp:
-        """Memory for so many numbers that ends with the kernel."""
+    def scratch(self, size: int, shared: bool = False) -> UOp:
+        """Memory for so many numbers that ends with the kernel; that of a workgroup, if it is shared."""
         self.memories += 1
-        memory = UOp(Ops.DEFINE_LOCAL, self.dtype.ptr(size), (), self.memories - 1)
+        memory = UOp(Ops.DEFINE_LOCAL, self.dtype.ptr(size, local=shared), (), self.memories - 1)
         self.blocks[0].steps.append(memory)
         self.level[memory] = 0
         return memory

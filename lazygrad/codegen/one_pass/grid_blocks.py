@@ -1,0 +1,211 @@
+"""Which block of rows and keys a workgroup of a grid takes at once, and how long all of them are predicted to
+take.
+
+The threads of a workgroup are `across` along the keys and the columns, times `down` along the rows. A thread
+has a tile of x in registers, `rows` times `keys`, and of the result its rows times its columns. So a block
+is that many rows and keys of all threads. Every block that fits is a candidate, and a roofline for each level
+of memory says which takes least (as in `opt/grid_time.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ...ir.ops import OPS, Ops
+from ...ir.uop import UOp
+from ...target import Target
+from ..opt.grid_time import ADDRESS, ALONE, MEETING, OTHERS, START, STARTING, TURN, Prediction
+from ..opt.occupancy import resident_groups, rounded_up
+from .cost import share_seen
+from .rule import OnePass
+from .sizes import size_of
+
+#: Numbers of a depth, and keys, that are read together.
+TOGETHER = 4
+#: What is tried: threads along the keys and along the rows; rows and keys of a thread.
+ACROSS, DOWN, ROWS, KEYS = (4, 8, 16, 32), (4, 8, 16, 32), (1, 2, 4, 8), (1, 2, 4)
+#: Threads of a workgroup, and products of a tile that are written out.
+LEAST, MOST, WRITTEN = 32, 256, 1024
+
+
+class Block(NamedTuple):
+    """How a workgroup computes: its threads, and the rows and keys of each."""
+
+    across: int
+    down: int
+    rows: int
+    keys: int
+
+    @property
+    def threads(self) -> int:
+        return self.across * self.down
+
+    @property
+    def all_rows(self) -> int:
+        return self.rows * self.down
+
+    @property
+    def all_keys(self) -> int:
+        return self.keys * self.across
+
+
+class Layout(NamedTuple):
+    """How memory of a workgroup is laid out, in elements.
+
+    vector   numbers of one load              depths   of each product, up to whole groups of `TOGETHER`
+    apart    from a row or key to the next, of each product; so they lie in other banks
+    columns  of the values, up to whole vectors of all threads    powers   from a row to the next, of f(x - t)
+    """
+
+    vector: int
+    depths: tuple[int, ...]
+    apart: tuple[int, ...]
+    columns: int
+    powers: int
+    itemsize: int
+
+    def shared(self, block: Block) -> tuple[int, int, int, int]:
+        """Elements for the rows' factors; for the keys' factors and after them their values; for f(x - t);
+        and for what threads of a row tell each other.
+        """
+        keys = max(block.all_keys * sum(self.apart), block.all_keys * self.columns)
+        return (
+            block.all_rows * sum(self.apart), keys, block.all_rows * self.powers,
+            block.all_rows * block.across,
+        )  # fmt: skip
+
+
+def layout_of(parts: OnePass, block: Block, target: Target) -> Layout:
+    itemsize = parts.total.dtype.itemsize
+    vector = min(max(target.load_bytes // itemsize, 1), TOGETHER)
+    depths = tuple([rounded_up(size_of(product.depth), TOGETHER) for product in parts.products])
+    columns = rounded_up(size_of(parts.column), block.across * vector)
+    apart = tuple([_apart(depth, vector) for depth in depths])
+    return Layout(vector, depths, apart, columns, _apart(block.all_keys, vector), itemsize)
+
+
+def _apart(size: int, vector: int) -> int:
+    """An odd number of vectors: rows that are read together lie in other banks."""
+    return size + vector * (size // vector % 2 == 0)
+
+
+def rows_of(parts: OnePass) -> int:
+    """Rows that share their keys: those of all groups."""
+    return math.prod(map(size_of, (*parts.groups, parts.row)))
+
+
+@functools.lru_cache(256)
+def block_of(parts: OnePass, target: Target) -> tuple[Block, Prediction] | None:
+    """The block that takes least; None where none fits."""
+    work = _Work(parts, target)
+    found = [(block, each) for block in _blocks(parts, target) if (each := work.predicted(block)) is not None]
+    return min(found, key=lambda each: each[1].cycles, default=None)
+
+
+def _blocks(parts: OnePass, target: Target) -> Iterator[Block]:
+    rows, keys = rows_of(parts), size_of(parts.key)
+    most = min(target.group_threads, MOST)
+    for across in ACROSS:
+        for down in DOWN:
+            if not LEAST <= across * down <= most:
+                continue
+            for n in ROWS:
+                for k in KEYS:
+                    block = Block(across, down, n, k)
+                    if (n > 1 and block.all_rows >= 2 * rows) or (k > 1 and block.all_keys >= 2 * keys):
+                        continue  # half of it would be beyond the last
+                    if n * k * TOGETHER <= WRITTEN:
+                        yield block
+
+
+class _Work:
+    """A kernel as it is for every block."""
+
+    def __init__(self, parts: OnePass, target: Target) -> None:
+        self.parts, self.target = parts, target
+        inside = {node for p in parts.products for node in p.total.src[0].toposort()}
+        self.elementwise = _price(parts.x, inside)
+        self.elementwise += 0 if parts.power is None else OPS[parts.power.op].cost + 2
+        self.elementwise += sum(_price(weight, set()) for weight in parts.weights)
+        self.seen = share_seen(parts)
+        self.batches = math.prod(map(size_of, (*parts.batch, *parts.outer)))
+        self.bytes = _bytes(parts)
+
+    def predicted(self, block: Block) -> Prediction | None:
+        parts, target, launch = self.parts, self.target, self.target.launch
+        machine, multiprocessors = launch.machine
+        layout = layout_of(parts, block, target)
+        words = layout.itemsize / 4
+        shared = sum(layout.shared(block)) * layout.itemsize
+        depth, v = sum(layout.depths), layout.vector
+        columns = layout.columns // block.across  # of a thread
+        tile, sums = block.rows * block.keys, block.rows * columns
+        registers = tile * max(len(parts.products), 1) + sums + 2 * block.rows
+        registers += TOGETHER * (block.rows + 1) if depth else 0
+        registers = rounded_up(int(registers * words) + OTHERS, 8)
+        if registers > machine.thread_registers or shared > target.local_bytes or sums * TOGETHER > WRITTEN:
+            return None
+        resident = resident_groups(machine, block.threads, registers, shared)
+        if resident < 1:
+            return None
+        groups = math.prod(map(size_of, parts.batch)) * -(-rows_of(parts) // block.all_rows)
+        resident = min(resident, -(-groups // multiprocessors))
+        # one turn: a block of keys
+        products = (tile * depth + sums * block.all_keys) * words
+        reads = (depth * (block.rows + block.keys) + block.all_keys * (block.rows + columns)) / v
+        filled = block.all_keys * (depth + layout.columns) / block.threads / v
+        elements = tile * self.elementwise
+        told = block.rows * (block.across * (1 + 1 / v) + OPS[Ops.EXP].cost + 4) if parts.power else 0.0
+        loops = (depth + block.all_keys) / TOGETHER * TURN + filled * TURN
+        instructions = products + reads + filled * (2 + 2 * ADDRESS) + elements + told + loops
+        along = min(launch.warp, block.across)
+        others = launch.warp // along
+        banks = depth * (block.keys * along + block.rows * others)
+        banks += block.all_keys * (columns * along + block.rows * others)
+        warps = -(-block.threads // launch.warp)
+        fetched = block.all_keys * (depth + size_of(parts.column)) * layout.itemsize
+        busy = max(
+            instructions * warps / machine.warps,
+            products * warps * launch.warp / machine.products,
+            (banks + filled * v * launch.warp) * words * warps / machine.banks,
+            fetched / machine.cached,
+        )
+        turn = max(resident * busy, busy + 2 * machine.waits + 4 * MEETING)
+        turns = max(self.seen * -(-size_of(parts.key) // block.all_keys), 1.0)
+        turns = (turns + (0.5 if self.seen < 1 else 0.0)) * math.prod(map(size_of, parts.outer))
+        waves = -(-groups // (resident * multiprocessors))
+        computing = waves * (START + 2 * machine.waits + turns * turn)
+        moving = self.bytes / (launch.bandwidth / launch.clock)
+        cycles = max(computing, moving) + ALONE * min(computing, moving)
+        seconds = cycles / launch.clock + STARTING
+        arithmetic = self.operations / (2 * machine.products * multiprocessors * launch.clock)
+        memory = self.bytes / launch.bandwidth
+        return Prediction(
+            groups, block.threads, int(shared), registers,
+            min(1.0, resident * block.threads / machine.threads),
+            v * layout.itemsize, instructions * warps * groups * turns, cycles, seconds,
+            max(arithmetic, memory) / seconds, "arithmetic" if arithmetic > memory else "bandwidth",
+            launch.multiprocessor is not None,
+        )  # fmt: skip
+
+    @property
+    def operations(self) -> float:
+        """What is computed, the two of a product and all of an element."""
+        depth = sum(size_of(product.depth) for product in self.parts.products)
+        each = 2 * (depth + size_of(self.parts.column)) + self.elementwise
+        return self.batches * rows_of(self.parts) * size_of(self.parts.key) * self.seen * each
+
+
+def _price(value: UOp, inside: set[UOp]) -> float:
+    """Operations on an element, without those of sums and of places."""
+    nodes = [node for node in value.toposort() if node not in inside and node.op in OPS]
+    return sum(OPS[node.op].cost for node in nodes if node.op not in (Ops.REDUCE, Ops.LOAD, Ops.INDEX))
+
+
+def _bytes(parts: OnePass) -> float:
+    """Bytes of all that is read and stored, once."""
+    nodes = UOp.sink(parts.store, *parts.beside).toposort()
+    return sum(n.dtype.size * n.dtype.base.itemsize for n in nodes if n.op is Ops.DEFINE_GLOBAL)  # type: ignore[attr-defined]

@@ -23,6 +23,7 @@ from lazygrad.renderer import ProgramSpec
 from lazygrad.renderer.cstyle import CUDARenderer
 from lazygrad.renderer.cstyle.dialects import cuda_target
 from tests.codegen.test_contraction import product
+from tests.codegen.test_one_pass_grid import attention
 from tests.codegen.test_opt import convolution, matmul
 from tests.helpers import needs
 from tests.runtime.emulated_cuda.machine import Outcome, Text, launch
@@ -179,6 +180,19 @@ def test_what_tensor_cores_of_ada_multiply(dtype: DType) -> None:
         spec = compile_kernel(product(32, 96, 16, dtype=dtype), CUDARenderer("sm_89"), opts)
     assert "mma.sync" in spec.src
     assert problem_of(spec) == ""
+
+
+def test_threads_of_a_kernel_in_one_pass_disturb_none() -> None:
+    """Nor is a barrier there that could be left out."""
+    spec = compile_kernel(attention(2, 37, 12, keys=45, is_causal=True), CUDARenderer("sm_90"))
+    assert problem_of(spec) == ""
+    parts = spec.src.split("__syncthreads();\n")
+    assert len(parts) == 6
+    for left_out in range(5):
+        text = parts[0]
+        for number, part in enumerate(parts[1:]):
+            text += part if number == left_out else "__syncthreads();\n" + part
+        assert "race" in problem_of(replace(spec, src=text)), left_out
 
 
 def test_threads_meet_in_what_is_checked() -> None:

@@ -20,7 +20,7 @@ from ..opt.actions import MAX_PIECES
 from ..opt.grid_time import Prediction
 from ..opt.threads import FEWEST, PIECE
 from ..ranges import substitute_ranges
-from .apart import pays_on_grid
+from .apart import family_pays_on_grid, pays_on_grid
 from .cost import operations, pays_on_processor
 from .grid_blocks import block_of
 from .rule import OnePass, one_pass
@@ -30,6 +30,7 @@ from .write_grid import written_on_grid
 
 __all__ = [
     "as_taken",
+    "family_pays_on_grid",
     "is_one_pass",
     "one_pass",
     "one_pass_estimate",

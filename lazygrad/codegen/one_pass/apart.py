@@ -40,20 +40,47 @@ def pays_on_grid(parts: OnePass, target: Target) -> bool:
     return found is not None and found[1].seconds < seconds_apart(parts, target)
 
 
+def family_pays_on_grid(family: Sequence[OnePass], products: int, powers: int, target: Target) -> bool:
+    """Whether kernels that compute the same values again are predicted to be faster than storing those.
+
+    products, powers   how many sums of products, and values made of them, would be stored
+    """
+    blocks = [block_of(parts, target) for parts in family]
+    if None in blocks:
+        return False
+    again = sum(found[1].seconds for found in blocks if found is not None)
+    once = products * max(seconds for parts in family for seconds in _products(parts, target))
+    once += powers * max(_powers(parts, target) for parts in family)
+    return again < once + sum(_sum(parts, target) for parts in family)
+
+
 @functools.lru_cache(256)
 def seconds_apart(parts: OnePass, target: Target) -> float:
     """How long a kernel for each reduction would take."""
+    return sum(_products(parts, target)) + _powers(parts, target) + _sum(parts, target)
+
+
+@functools.lru_cache(256)
+def _products(parts: OnePass, target: Target) -> list[float]:
+    """How long each sum of products in x takes that is stored."""
     newest = max(node.arg.id for node in parts.store.toposort() if node.op is Ops.RANGE)
     key = make_range(size_of(parts.key), newest + 1, AxisType.GLOBAL)
-    total = 0.0
-    for product in parts.products:
-        value = substitute_ranges(product.total, {parts.key: key})
-        total += _seconds(_stored(value, [*_rows(parts), key]), target)
+    values = [substitute_ranges(product.total, {parts.key: key}) for product in parts.products]
+    return [_seconds(_stored(value, [*_rows(parts), key]), target) for value in values]
+
+
+def _powers(parts: OnePass, target: Target) -> float:
+    """How long it takes to read x and to store what it is made into."""
     elements = math.prod(map(size_of, (*_rows(parts), parts.key)))
-    item = _weights_dtype(parts)
-    moved = elements * (parts.total.dtype.itemsize * (len(parts.products) or 1) + item.itemsize)
-    total += STARTING + moved / (REACHED * target.launch.bandwidth)
-    return total + _seconds(_summed(parts, item), target)
+    read = parts.total.dtype.itemsize * (len(parts.products) or 1)
+    moved = elements * (read + _weights_dtype(parts).itemsize)
+    return STARTING + moved / (REACHED * target.launch.bandwidth)
+
+
+@functools.lru_cache(256)
+def _sum(parts: OnePass, target: Target) -> float:
+    """How long the sum takes of what was stored."""
+    return _seconds(_summed(parts, _weights_dtype(parts)), target)
 
 
 def _rows(parts: OnePass) -> list[UOp]:
@@ -83,11 +110,11 @@ def _weights_dtype(parts: OnePass) -> DType:
 
 def _summed(parts: OnePass, item: DType) -> UOp:
     """The kernel that reads the powers."""
-    product = UOp(Ops.LOAD, item, (_access([*_rows(parts), parts.key], item, STORED + 1),))
+    product = UOp(Ops.LOAD, item, (_access([*_rows(parts), *parts.outer, parts.key], item, STORED + 1),))
     product = product if item is parts.total.dtype else product.cast(parts.total.dtype)
     for value in parts.values:
         product = UOp(Ops.MUL, product.dtype, (product, value))
-    total = UOp(Ops.REDUCE, product.dtype, (product, parts.key), Ops.ADD)
+    total = UOp(Ops.REDUCE, product.dtype, (product, parts.key, *parts.outer), Ops.ADD)
     return _stored(total, [*_rows(parts), parts.column])
 
 

@@ -25,6 +25,9 @@ from .sizes import size_of
 
 #: Numbers of a depth, and keys, that are read together.
 TOGETHER = 4
+#: Cycles until what is read of shared memory is there: 19 where nobody else reads (Jia et al., "Dissecting
+#: the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018).
+READING = 24
 #: What is tried: threads along the keys and along the rows; rows and keys of a thread.
 ACROSS, DOWN, ROWS, KEYS = (4, 8, 16, 32), (4, 8, 16, 32), (1, 2, 4, 8), (1, 2, 4)
 #: Threads of a workgroup, and products of a tile that are written out.
@@ -169,11 +172,13 @@ class _Work:
         fetched = block.all_keys * (depth + size_of(parts.column)) * layout.itemsize
         busy = max(
             instructions * warps / machine.warps,
-            products * warps * launch.warp / machine.products,
+            (products + elements) * warps * launch.warp / machine.products,
             (banks + filled * v * launch.warp) * words * warps / machine.banks,
             fetched / machine.cached,
         )
-        turn = max(resident * busy, busy + 2 * machine.waits + 4 * MEETING)
+        alone = max(busy, instructions * -(-warps // machine.warps))  # a warp starts one in a cycle at most
+        alone += READING * (depth + block.all_keys) / TOGETHER
+        turn = max(resident * busy, alone + 2 * machine.waits + 4 * MEETING)
         turns = max(self.seen * -(-size_of(parts.key) // block.all_keys), 1.0)
         turns = (turns + (0.5 if self.seen < 1 else 0.0)) * math.prod(map(size_of, parts.outer))
         waves = -(-groups // (resident * multiprocessors))

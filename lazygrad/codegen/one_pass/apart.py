@@ -97,8 +97,10 @@ def _access(ranges: Sequence[UOp], dtype: DType, number: int) -> UOp:
 
 
 def _stored(value: UOp, ranges: Sequence[UOp]) -> UOp:
+    """A kernel that stores a value for each place of some ranges."""
     store = UOp(Ops.STORE, dtypes.void, (_access(ranges, value.dtype, STORED), value))
-    return UOp.sink(store)
+    outputs = {r: r.replace(arg=r.arg._replace(kind=AxisType.GLOBAL)) for r in ranges}
+    return substitute_ranges(UOp.sink(store), outputs)
 
 
 def _weights_dtype(parts: OnePass) -> DType:

@@ -59,7 +59,7 @@ def test_a_block_fits_into_what_a_workgroup_has(depth: int, target: Any) -> None
     parts = parts_of(attention(2, 300, depth))
     found = block_of(parts, target)
     assert found is not None
-    block, predicted = found
+    block, predicted = found.block, found.prediction
     layout = layout_of(parts, block, target)
     assert predicted.shared_bytes == 4 * sum(layout.shared(block)) <= target.local_bytes
     assert block.threads <= target.group_threads

@@ -27,6 +27,7 @@ from .rule import OnePass, one_pass
 from .sizes import shape_of_work, size_of
 from .write import written
 from .write_grid import written_on_grid
+from .write_matrices import written_of_matrices
 
 __all__ = [
     "as_taken",
@@ -78,7 +79,7 @@ def _fits(ast: UOp, target: Target) -> bool:
 def one_pass_prediction(ast: UOp, target: Target) -> Prediction | None:
     """What is predicted of such a kernel on a grid."""
     found = block_of(_parts(ast), target)
-    return None if found is None else found[1]
+    return None if found is None else found.prediction
 
 
 @functools.lru_cache(64)
@@ -116,7 +117,9 @@ def one_pass_program(ast: UOp, renderer: Renderer) -> OnePassProgram:
     if target.grid:
         found = block_of(parts, target)
         assert found is not None  # as_taken says so
-        return OnePassProgram(written_on_grid(parts, renderer, found[0]), [])
+        if found.core is not None:
+            return OnePassProgram(written_of_matrices(parts, renderer, found.block, found.core), [])
+        return OnePassProgram(written_on_grid(parts, renderer, found.block), [])
     units = shape_of_work(parts, target).units
     cycles = one_pass_estimate(ast).ops / (
         target.core.products * target.vector_bytes / parts.total.dtype.itemsize

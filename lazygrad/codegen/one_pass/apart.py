@@ -37,7 +37,7 @@ STORED = 1 << 20
 def pays_on_grid(parts: OnePass, target: Target) -> bool:
     """Whether one pass is predicted to be faster than a kernel for each reduction."""
     found = block_of(parts, target)
-    return found is not None and found[1].seconds < seconds_apart(parts, target)
+    return found is not None and found.prediction.seconds < seconds_apart(parts, target)
 
 
 def family_pays_on_grid(family: Sequence[OnePass], products: int, powers: int, target: Target) -> bool:
@@ -48,7 +48,7 @@ def family_pays_on_grid(family: Sequence[OnePass], products: int, powers: int, t
     blocks = [block_of(parts, target) for parts in family]
     if None in blocks:
         return False
-    again = sum(found[1].seconds for found in blocks if found is not None)
+    again = sum(found.prediction.seconds for found in blocks if found is not None)
     once = products * max(seconds for parts in family for seconds in _products(parts, target))
     once += powers * max(_powers(parts, target) for parts in family)
     return again < once + sum(_sum(parts, target) for parts in family)

@@ -14,9 +14,11 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ...dtype import DType, dtypes
+from ...ir.index import terms_of
 from ...ir.ops import OPS, Ops
 from ...ir.uop import UOp
-from ...target import Target
+from ...target import Target, TensorCore
 from ..opt.grid_time import ADDRESS, ALONE, MEETING, OTHERS, START, STARTING, TURN, Prediction
 from ..opt.occupancy import resident_groups, rounded_up
 from .cost import share_seen
@@ -30,6 +32,10 @@ TOGETHER = 4
 READING = 24
 #: What is tried: threads along the keys and along the rows; rows and keys of a thread.
 ACROSS, DOWN, ROWS, KEYS = (4, 8, 16, 32), (4, 8, 16, 32), (1, 2, 4, 8), (1, 2, 4)
+#: The same for tensor cores: warps, and keys of a block.
+WARPS, WARP_KEYS = (1, 2, 4, 8), (32, 64, 128)
+#: Rows, columns and neighbours that a copy of 16 bytes is of, of a tensor core's matrices of halves.
+MATRIX_ROWS, MATRIX_COLUMNS, COPIED = 16, 8, 8
 #: Threads of a workgroup, and products of a tile that are written out.
 LEAST, MOST, WRITTEN = 32, 256, 1024
 
@@ -100,12 +106,59 @@ def rows_of(parts: OnePass) -> int:
     return math.prod(map(size_of, (*parts.groups, parts.row)))
 
 
+class Choice(NamedTuple):
+    """A block, what is predicted of it, and the tensor core that multiplies its matrices, if one does."""
+
+    block: Block
+    prediction: Prediction
+    core: TensorCore | None = None
+
+
 @functools.lru_cache(256)
-def block_of(parts: OnePass, target: Target) -> tuple[Block, Prediction] | None:
+def block_of(parts: OnePass, target: Target) -> Choice | None:
     """The block that takes least; None where none fits."""
     work = _Work(parts, target)
-    found = [(block, each) for block in _blocks(parts, target) if (each := work.predicted(block)) is not None]
-    return min(found, key=lambda each: each[1].cycles, default=None)
+    found = [
+        Choice(block, each) for block in _blocks(parts, target) if (each := work.predicted(block)) is not None
+    ]
+    core = core_for(parts, target)
+    for warps in WARPS if core is not None else ():
+        for keys in WARP_KEYS:
+            block = Block(4, 8 * warps, 2, keys // 4)
+            each = work.predicted_of_warps(block)
+            if each is not None and block.threads <= target.group_threads:
+                found.append(Choice(block, each, core))
+    return min(found, key=lambda each: each.prediction.cycles, default=None)
+
+
+def core_for(parts: OnePass, target: Target) -> TensorCore | None:
+    """The tensor core for the two products of a kernel: of halves in memory, whole matrices of them.
+
+    f(x - t) is rounded to halves as they are. It is at most 1 where t is the greatest x.
+    """
+    if parts.power is None or len(parts.products) != 1 or len(parts.values) != 1 or parts.weights:
+        return None
+    (product,) = parts.products
+    sides = [(product.left, product.depth), (product.right, product.depth), (parts.values[0], parts.column)]
+    for core in target.tensor_cores:
+        if core.element is not dtypes.float16 or core.steps != MATRIX_ROWS or core.warp_bytes:
+            continue
+        if size_of(product.depth) % core.steps or size_of(parts.column) % MATRIX_COLUMNS:
+            continue
+        if all(_is_copied(side, along, core.element) for side, along in sides):
+            return core
+    return None
+
+
+def _is_copied(side: UOp, along: UOp, element: DType) -> bool:
+    """Whether a factor is what memory holds, neighbours along a range, in whole copies."""
+    if side.op is not Ops.CAST or side.src[0].op is not Ops.LOAD or side.src[0].dtype is not element:
+        return False
+    memory, place = side.src[0].src[0].src[:2]
+    terms, constant = terms_of(place)
+    others = [coefficient for monomial, coefficient in terms.items() if monomial != (along,)]
+    whole = all(n % COPIED == 0 for n in (constant, *others))
+    return memory.op is Ops.DEFINE_GLOBAL and terms.get((along,)) == 1 and whole
 
 
 def _blocks(parts: OnePass, target: Target) -> Iterator[Block]:
@@ -192,6 +245,53 @@ class _Work:
             groups, block.threads, int(shared), registers,
             min(1.0, resident * block.threads / machine.threads),
             v * layout.itemsize, instructions * warps * groups * turns, cycles, seconds,
+            max(arithmetic, memory) / seconds, "arithmetic" if arithmetic > memory else "bandwidth",
+            launch.multiprocessor is not None,
+        )  # fmt: skip
+
+    def predicted_of_warps(self, block: Block) -> Prediction | None:
+        """The same of tensor cores: a warp has 16 rows, and what it reads of halves is a word of two."""
+        parts, target, launch = self.parts, self.target, self.target.launch
+        machine, multiprocessors = launch.machine
+        depth, columns, keys = size_of(parts.products[0].depth), size_of(parts.column), block.all_keys
+        shared = 2 * keys * (depth + columns + 2 * COPIED) + 4 * block.all_rows * block.across
+        registers = rounded_up(keys // 2 + columns // 2 + depth // 4 + keys // 4 + OTHERS, 8)
+        if registers > machine.thread_registers or shared > target.local_bytes or not machine.matrix_products:
+            return None
+        resident = resident_groups(machine, block.threads, registers, shared)
+        if resident < 1:
+            return None
+        groups = math.prod(map(size_of, parts.batch)) * -(-rows_of(parts) // block.all_rows)
+        resident = min(resident, -(-groups // multiprocessors))
+        warps = block.threads // launch.warp
+        scores, sums = depth * keys // 128, columns * keys // 128  # instructions of a warp
+        tile = block.rows * block.keys
+        filled = keys * (depth + columns) / COPIED / block.threads
+        elements = tile * (self.elementwise + 2) + block.rows * (2 * block.across + OPS[Ops.EXP].cost + 4)
+        instructions = scores * 3 + sums * (4 + 2 + 1) + elements + sums * 4 / 8 + filled * 6
+        busy = max(
+            instructions * warps / machine.warps,
+            elements * warps * launch.warp / machine.products,
+            (scores + sums) * 2048 * warps / machine.matrix_products,
+            (scores * 2 + sums * 4) * launch.warp * warps / machine.banks,
+            2 * keys * (depth + columns) / machine.cached,
+        )
+        alone = max(busy, instructions * -(-warps // machine.warps)) + READING * (depth + keys) / MATRIX_ROWS
+        turn = max(resident * busy, alone + 3 * MEETING, machine.waits)
+        turns = max(self.seen * -(-size_of(parts.key) // keys), 1.0) + (0.5 if self.seen < 1 else 0.0)
+        waves = -(-groups // (resident * multiprocessors))
+        computing = waves * (START + 2 * machine.waits + turns * turn)
+        moving = self.bytes / (launch.bandwidth / launch.clock)
+        cycles = max(computing, moving) + ALONE * min(computing, moving)
+        seconds = cycles / launch.clock + STARTING
+        each = 2 * (depth + columns)
+        total = self.batches * rows_of(parts) * size_of(parts.key) * self.seen * each
+        arithmetic = total / (2 * machine.matrix_products * multiprocessors * launch.clock)
+        memory = self.bytes / launch.bandwidth
+        return Prediction(
+            groups, block.threads, shared, registers,
+            min(1.0, resident * block.threads / machine.threads),
+            16, instructions * warps * groups * turns, cycles, seconds,
             max(arithmetic, memory) / seconds, "arithmetic" if arithmetic > memory else "bandwidth",
             launch.multiprocessor is not None,
         )  # fmt: skip

@@ -72,10 +72,10 @@ def _side(value: UOp, along: int) -> Side:
 
 def written_on_grid(parts: OnePass, renderer: Renderer, block: Block) -> list[UOp]:
     """The linear program."""
-    return _Workgroup(parts, renderer, block).written()
+    return Workgroup(parts, renderer, block).written()
 
 
-class _Workgroup(Steps):
+class Workgroup(Steps):
     def __init__(self, parts: OnePass, renderer: Renderer, block: Block) -> None:
         super().__init__(parts, renderer)
         p, self.block = self.p, block
@@ -100,7 +100,39 @@ class _Workgroup(Steps):
         self.across, self.down = self._mod(self.thread, block.across), self._div(self.thread, block.across)
         self.places = self._decoded(self._div(number, blocks), self.parts.batch)
         self.first = p.let(self._mod(number, blocks) * block.all_rows)
-        self.rows = [self._row(p.let(_plus(self.down, r * block.down))) for r in range(block.rows)]
+        self.rows = [self._row(self._row_slot(r)) for r in range(block.rows)]
+        self._begin()
+        lanes = sum(lanes for _, lanes in self._columns())
+        self.sums = [[p.accumulator(p.number(0.0)) for _ in range(lanes)] for _ in self.rows]
+        if self.parts.power is not None:
+            self.tops = [p.accumulator(p.number(-math.inf)) for _ in self.rows]
+            self.totals = [p.accumulator(p.number(0.0)) for _ in self.rows]
+        with self._each_outer():
+            self._turns(*self._blocks_seen())
+        self._end()
+        return p.written()
+
+    # *** whose is what
+
+    def _row_slot(self, r: int) -> UOp:
+        """Where a thread's row is in the block."""
+        return self.p.let(plus(self.down, r * self.block.down))
+
+    def _key_slot(self, k: int) -> UOp:
+        """Where a thread's key is in the block."""
+        return self.p.let(plus(self.across, k * self.block.across))
+
+    def _columns(self) -> list[tuple[UOp, int]]:
+        """A thread's columns: the first of some neighbours, and how many they are."""
+        v, each = self.layout.vector, self.layout.columns // self.block.across
+        first = self.across * v
+        return [(self.p.let(plus(first, c * self.block.across)), v) for c in range(0, each, v)]
+
+    # *** a block of rows begins
+
+    def _begin(self) -> None:
+        """The rows' factors go to shared memory."""
+        block = self.block
         for n, (side, _) in enumerate(self.sides):
             assert self.left is not None
             where = block.all_rows * sum(self.layout.apart[:n])
@@ -109,17 +141,11 @@ class _Workgroup(Steps):
                 side, self.left, where, self.layout.apart[n], self.layout.depths[n], depth, block.all_rows,
                 self._row, self.parts.row.arg.id,
             )  # fmt: skip
-        lanes = self.layout.columns // block.across
-        self.sums = [[p.accumulator(p.number(0.0)) for _ in range(lanes)] for _ in self.rows]
-        if self.parts.power is not None:
-            self.tops = [p.accumulator(p.number(-math.inf)) for _ in self.rows]
-            self.totals = [p.accumulator(p.number(0.0)) for _ in self.rows]
-        with self._each_outer():
-            begin, end = self._blocks_seen()
-            with p.loop(begin, end) as turn:
-                self._block(p.let(turn * block.all_keys))
-        self._end()
-        return p.written()
+
+    def _turns(self, begin: Int, end: Int) -> None:
+        """The blocks of keys."""
+        with self.p.loop(begin, end) as turn:
+            self._block(self.p.let(turn * self.block.all_keys))
 
     def _special(self, name: str, size: int) -> UOp:
         """A place in the launch."""
@@ -170,7 +196,7 @@ class _Workgroup(Steps):
         p, found = self.p, list[UOp]()
         wide = min(self.layout.vector, count)
         for first in range(0, count, wide):
-            loaded = p.load(memory, _plus(place, first), wide)
+            loaded = p.load(memory, plus(place, first), wide)
             found += [p.lane(loaded, lane) for lane in range(wide)]
         return found
 
@@ -200,7 +226,7 @@ class _Workgroup(Steps):
             values = self._values(side, row.places, column, width, size)
             if row.valid is not None:
                 values = [p.let(row.valid.where(value, p.number(0.0))) for value in values]
-            self._write(memory, _plus(slot * apart + column, where), values)
+            self._write(memory, plus(slot * apart + column, where), values)
 
         with p.loop(0, -(-total // threads)) if total > threads else nullcontext(None) as turn:
             number = self.thread if turn is None else p.let(turn * threads + self.thread)
@@ -220,7 +246,10 @@ class _Workgroup(Steps):
             at = {**places, side.along: begin}
             wide = [load for load in side.loads if depends(load.src[0].src[1], side.along)]
             where = {load: write(load.src[0].src[1], at) for load in wide}
-            if all(multiple_of(place) % lanes == 0 for place in where.values()):
+            if all(
+                multiple_of(place) % lanes == 0 and self._has_vectors(load.src[0].src[0], lanes)
+                for load, place in where.items()
+            ):
                 vectors = {load: p.load(load.src[0].src[0], p.let(where[load]), lanes) for load in wide}
                 alike = {load: p.let(write(load, at)) for load in side.loads if load not in vectors}
                 found = []
@@ -229,12 +258,12 @@ class _Workgroup(Steps):
                         LOADED + n: p.lane(vectors[load], lane) if load in vectors else alike[load]
                         for n, load in enumerate(side.loads)
                     }
-                    value = write(side.split, {**at, side.along: _plus(begin, lane)}, given)
+                    value = write(side.split, {**at, side.along: plus(begin, lane)}, given)
                     found.append(p.let(value if inside is None else inside.where(value, zero)))
                 return found
         found = []
         for lane in range(lanes):
-            place, inside = _plus(first, lane), None
+            place, inside = plus(first, lane), None
             if width > size:
                 place = p.let(place)
                 inside = p.let(place < size)
@@ -242,6 +271,10 @@ class _Workgroup(Steps):
             value = p.let(write(side.value, {**places, side.along: place}))
             found.append(value if inside is None else p.let(inside.where(value, zero)))
         return found
+
+    def _has_vectors(self, memory: UOp, lanes: int) -> bool:
+        """Whether so many numbers of a memory are loaded and stored at once."""
+        return self.p.renderer.supports(Ops.LOAD, memory.dtype.base.vec(lanes))
 
     # *** a block of keys
 
@@ -280,12 +313,12 @@ class _Workgroup(Steps):
         sums = [[p.accumulator(p.number(0.0)) for _ in range(block.keys)] for _ in self.rows]
         begin = block.all_rows * sum(self.layout.apart[:n])
         rows = [p.let(row.slot * apart) for row in self.rows]
-        keys = [p.let(_plus(self.across, k * block.across) * apart) for k in range(block.keys)]
+        keys = [p.let(plus(self.across, k * block.across) * apart) for k in range(block.keys)]
         with p.loop(0, self.layout.depths[n] // TOGETHER) as group:
             deep = p.let(group * TOGETHER)
-            left = [self._read(self.left, _plus(row + deep, begin), TOGETHER) for row in rows]
+            left = [self._read(self.left, plus(row + deep, begin), TOGETHER) for row in rows]
             for k, key in enumerate(keys):
-                right = self._read(self.right, _plus(key + deep, start), TOGETHER)
+                right = self._read(self.right, plus(key + deep, start), TOGETHER)
                 for lane in range(TOGETHER):
                     for r in range(len(rows)):
                         p.assign(sums[r][k], p.fma(left[r][lane], right[lane], sums[r][k]))
@@ -297,7 +330,7 @@ class _Workgroup(Steps):
         beyond = p.number(0.0 if self.parts.power is None else -math.inf)
         found: list[list[UOp]] = [[] for _ in self.rows]
         for k in range(block.keys):
-            key = key_of(p.let(_plus(self.across, k * block.across)))
+            key = key_of(self._key_slot(k))
             for r, row in enumerate(self.rows):
                 given = {PRODUCTS + n: sums[r][k] for n, sums in enumerate(products)}
                 x = self.writer.write(self.e.x, {**row.places, **key.places}, given)
@@ -327,28 +360,36 @@ class _Workgroup(Steps):
         self, xs: list[list[UOp]], tops: list[UOp], factors: list[UOp], key_of: Callable[[UOp], Row]
     ) -> None:
         """f(x - t) of the tile, or x, to where the threads of the row read it; to the sums of powers."""
-        p, block = self.p, self.block
+        p = self.p
         for r, row in enumerate(self.rows):
             total = None
             shift = self._finite(tops[r]) if tops else None
             for k, x in enumerate(xs[r]):
-                value, slot = x, p.let(_plus(self.across, k * block.across))
+                value, slot = x, self._key_slot(k)
                 if shift is not None:
                     value = self._power(p.let(x - shift))
                     total = value if total is None else p.let(total + value)
                 if self.e.weights is not None:
                     places = {**row.places, **key_of(slot).places}
                     value = p.let(value * self.writer.write(self.e.weights, places))
-                p.store(self.powers, row.slot * self.layout.powers + slot, value)
+                self._keep(row, slot, value)
             if total is not None:
                 p.assign(self.totals[r], p.fma(self.totals[r], factors[r], total))
+
+    def _keep(self, row: Row, slot: UOp, value: UOp) -> None:
+        """Where the threads of the row read what the values are multiplied by."""
+        self.p.store(self.powers, row.slot * self.layout.powers + slot, value)
+
+    def _corrected(self, factors: list[UOp]) -> None:
+        """What was summed, times its factor, if it has one."""
+        for sums, factor in zip(self.sums, factors, strict=True) if factors else ():
+            for each in sums:
+                self.p.assign(each, each * factor)
 
     def _sum(self, factors: list[UOp]) -> None:
         """The sums over the block of f(x - t)·v, to what was summed times its factor, if it has one."""
         p, block, v = self.p, self.block, self.layout.vector
-        for sums, factor in zip(self.sums, factors, strict=True) if factors else ():
-            for each in sums:
-                p.assign(each, each * factor)
+        self._corrected(factors)
         rows = [p.let(row.slot * self.layout.powers) for row in self.rows]
         column = p.let(self.across * v)
         with p.loop(0, block.all_keys // TOGETHER) as group:
@@ -357,7 +398,7 @@ class _Workgroup(Steps):
             begin = p.let(group * (TOGETHER * self.layout.columns) + column)
             for n in range(TOGETHER):
                 for c in range(0, len(self.sums[0]), v):
-                    place = _plus(begin, n * self.layout.columns + c * block.across)
+                    place = plus(begin, n * self.layout.columns + c * block.across)
                     for lane, value in enumerate(self._read(self.right, place, v)):
                         for r in range(len(rows)):
                             p.assign(
@@ -377,7 +418,7 @@ class _Workgroup(Steps):
                 self._result(r, row)
 
     def _result(self, r: int, row: Row) -> None:
-        p, block, v = self.p, self.block, self.layout.vector
+        p, block = self.p, self.block
         given: dict[int, UOp] = {}
         scale = None
         if self.told is not None:
@@ -388,12 +429,13 @@ class _Workgroup(Steps):
             if self.e.beside:
                 with p.when(p.let(self.across.alu(Ops.CMPEQ, p.integer(0)))):
                     self._store_beside(row.places, given)
-        size = size_of(self.parts.column)
-        for c in range(0, len(self.sums[r]), v):
-            column = p.let(_plus(self.across * v, c * block.across))
+        size, begin = size_of(self.parts.column), 0
+        for column, lanes in self._columns():
             inside = p.let(column < size) if self.layout.columns > size else None
             with self._where(inside):
-                self._store(column, v, self.sums[r][c : c + v], scale, row.places, given, size)
+                sums = self.sums[r][begin : begin + lanes]
+                self._store(column, lanes, sums, scale, row.places, given, size)
+            begin += lanes
 
     def _store(
         self, column: UOp, lanes: int, sums: list[UOp], scale: UOp | None, places: dict[int, UOp],
@@ -401,9 +443,10 @@ class _Workgroup(Steps):
     ) -> None:  # fmt: skip
         """Some neighbours of a row's results, as a vector where they lie so."""
         p, along = self.p, self.parts.column.arg.id
-        ats = [{**places, along: _plus(column, lane)} for lane in range(lanes)]
+        ats = [{**places, along: plus(column, lane)} for lane in range(lanes)]
         place = self.writer.write(self.place, ats[0])
-        if size % lanes == 0 and step(self.place, along) == 1 and multiple_of(place) % lanes == 0:
+        near = step(self.place, along) == 1 and multiple_of(place) % lanes == 0
+        if near and size % lanes == 0 and self._has_vectors(self.out, lanes):
             values = [self._finished(sums[lane], scale, ats[lane], given) for lane in range(lanes)]
             p.store(self.out, p.let(place), _joined(values))
             return
@@ -419,7 +462,7 @@ class _Workgroup(Steps):
             yield
 
 
-def _plus(place: UOp, number: int) -> UOp:
+def plus(place: UOp, number: int) -> UOp:
     return place + number if number else place
 
 

@@ -106,7 +106,8 @@ def reference(q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | No
     x = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
     x = x if mask is None else np.where(mask, x, -np.inf)
     e = np.exp(x - np.maximum(x.max(-1, keepdims=True), -1e30))
-    return e / np.maximum(e.sum(-1, keepdims=True), 1e-30) @ v
+    result: np.ndarray = e / np.maximum(e.sum(-1, keepdims=True), 1e-30) @ v
+    return result
 
 
 def places(rows: int, keys: int) -> tuple[np.ndarray, np.ndarray]:
@@ -154,6 +155,7 @@ def test_attention_is_computed(name: str, device: str) -> None:
         if hidden == "window":
             value = window(q @ k.transpose(1, 2) * depth**-0.5).softmax() @ v
         elif hidden == "mask":
+            assert mask is not None
             mask[3] = False
             value = q.scaled_dot_product_attention(k, v, Tensor(mask, device=device), enable_gqa=True)
         else:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ...dtype import DType, dtypes
+from ...dtype import DType
 from ...ir.index import terms_of
 from ...ir.ops import OPS, Ops
 from ...ir.uop import UOp
@@ -132,16 +132,16 @@ def block_of(parts: OnePass, target: Target) -> Choice | None:
 
 
 def core_for(parts: OnePass, target: Target) -> TensorCore | None:
-    """The tensor core for the two products of a kernel: of halves in memory, whole matrices of them.
+    """The tensor core for the two products of a kernel: whole matrices, of numbers of 2 bytes in memory.
 
-    f(x - t) is rounded to halves as they are. It is at most 1 where t is the greatest x.
+    f(x - t) is rounded to what they are. It is at most 1, as t is the greatest x.
     """
     if parts.power is None or len(parts.products) != 1 or len(parts.values) != 1 or parts.weights:
         return None
     (product,) = parts.products
     sides = [(product.left, product.depth), (product.right, product.depth), (parts.values[0], parts.column)]
     for core in target.tensor_cores:
-        if core.element is not dtypes.float16 or core.steps != MATRIX_ROWS or core.warp_bytes:
+        if core.element.itemsize != 2 or core.steps != MATRIX_ROWS or core.warp_bytes:
             continue
         if size_of(product.depth) % core.steps or size_of(parts.column) % MATRIX_COLUMNS:
             continue

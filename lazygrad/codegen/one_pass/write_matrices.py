@@ -21,12 +21,15 @@ Copies are on the way while a workgroup computes, where the target has such ones
 from __future__ import annotations
 
 from ...dtype import dtypes
+from ...ir.index import const
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...renderer import Renderer
 from ...target import TensorCore
 from ..routines.writing import Int
+from .expressions import SHIFTED
 from .grid_blocks import COPIED, MATRIX_COLUMNS, MATRIX_ROWS, Block, Layout, rows_of
+from .lanes import FIRST_PLACEHOLDER, legal, placeholder
 from .rule import OnePass
 from .sizes import size_of
 from .steps import Steps
@@ -42,14 +45,16 @@ class _Warps(Workgroup):
     def __init__(self, parts: OnePass, renderer: Renderer, block: Block, core: TensorCore) -> None:
         Steps.__init__(self, parts, renderer)
         p, self.block, self.core = self.p, block, core
-        self.depth, columns = size_of(parts.products[0].depth), size_of(parts.column)
-        self.layout = Layout(2, (self.depth,), (self.depth + COPIED,), columns, columns + COPIED, 2)
-        self.keys = p.scratch(block.all_keys * (self.depth + COPIED), shared=True, dtype=core.element)
-        self.copied = p.scratch(block.all_keys * (columns + COPIED), shared=True, dtype=core.element)
-        self.told = p.scratch(block.all_rows * block.across, shared=True)
         assert self.e.values is not None
         (left, right), values = self.e.sides[0], self.e.values
         self.left_load, self.right_load, self.values_load = (_load(side) for side in (left, right, values))
+        element = self.right_load.src[0].dtype.base  # as the target keeps it: perhaps as bits
+        self.rounded = _rounded(parts.total, core, renderer)
+        self.depth, columns = size_of(parts.products[0].depth), size_of(parts.column)
+        self.layout = Layout(2, (self.depth,), (self.depth + COPIED,), columns, columns + COPIED, 2)
+        self.keys = p.scratch(block.all_keys * (self.depth + COPIED), shared=True, dtype=element)
+        self.copied = p.scratch(block.all_keys * (columns + COPIED), shared=True, dtype=element)
+        self.told = p.scratch(block.all_rows * block.across, shared=True)
         self.total_rows = rows_of(parts)
 
     # *** whose is what
@@ -148,7 +153,8 @@ class _Warps(Workgroup):
         return [[sums[k // 2][2 * u + k % 2] for k in range(2 * count)] for u in range(2)]
 
     def _keep(self, row: Row, slot: UOp, value: UOp) -> None:
-        self.kept.setdefault(row.slot, []).append(self.p.let(value.cast(self.core.element)))
+        rounded = self.p.let(self.writer.write(self.rounded, {}, {SHIFTED: value}))
+        self.kept.setdefault(row.slot, []).append(rounded)
 
     def _sum(self, factors: list[UOp]) -> None:
         p, apart = self.p, self.layout.powers
@@ -174,12 +180,21 @@ class _Warps(Workgroup):
 
 def _load(side: UOp) -> UOp:
     """What a factor is loaded by."""
-    assert side.op is Ops.CAST
-    assert side.src[0].op is Ops.LOAD
-    return side.src[0]
+    (load,) = [node for node in side.toposort() if node.op is Ops.LOAD]
+    return load
+
+
+def _rounded(like: UOp, core: TensorCore, renderer: Renderer) -> UOp:
+    """A number (a placeholder) as it is stored in the type of the factors."""
+    memory = UOp(Ops.DEFINE_GLOBAL, core.element.ptr(1), (), FIRST_PLACEHOLDER)
+    access = UOp(Ops.INDEX, memory.dtype, (memory, const(0)))
+    store = UOp(Ops.STORE, dtypes.void, (access, placeholder(SHIFTED, like).cast(core.element)))
+    (made,) = legal([store], renderer)
+    return made.src[1]
 
 
 def _word(first: UOp, second: UOp) -> UOp:
-    """Two halves in a word, the first in the low bits."""
-    low, high = (half.bitcast(dtypes.uint16).cast(dtypes.uint32) for half in (first, second))
+    """Two narrow numbers in a word, the first in the low bits."""
+    bits = [n.bitcast(dtypes.uint16) if dtypes.is_float(n.dtype) else n for n in (first, second)]
+    low, high = (each.cast(dtypes.uint32) for each in bits)
     return low.alu(Ops.OR, high.alu(Ops.SHL, UOp.const(dtypes.uint32, 16)))

@@ -36,6 +36,8 @@ ACROSS, DOWN, ROWS, KEYS = (4, 8, 16, 32), (4, 8, 16, 32), (1, 2, 4, 8), (1, 2, 
 WARPS, WARP_KEYS = (1, 2, 4, 8), (32, 64, 128)
 #: Rows, columns and neighbours that a copy of 16 bytes is of, of a tensor core's matrices of halves.
 MATRIX_ROWS, MATRIX_COLUMNS, COPIED = 16, 8, 8
+#: Products of such an instruction: of 16 rows, 16 numbers of each, and 8 columns.
+PRODUCTS = MATRIX_ROWS * 16 * MATRIX_COLUMNS
 #: Threads of a workgroup, and products of a tile that are written out.
 LEAST, MOST, WRITTEN = 32, 256, 1024
 
@@ -177,23 +179,42 @@ def _blocks(parts: OnePass, target: Target) -> Iterator[Block]:
                         yield block
 
 
+class _Turn(NamedTuple):
+    """What a workgroup does for one block of keys.
+
+    shared, registers, wide   bytes of its memory; of a thread; bytes of the widest load
+    instructions              of a thread
+    busy                      cycles that a multiprocessor is busy
+    alone                     cycles that it takes where no other workgroup is there, without `waits`
+    waits                     cycles until what it needs first is there
+    """
+
+    shared: int
+    registers: int
+    wide: int
+    instructions: float
+    busy: float
+    alone: float
+    waits: float
+
+
 class _Work:
     """A kernel as it is for every block."""
 
     def __init__(self, parts: OnePass, target: Target) -> None:
         self.parts, self.target = parts, target
+        self.machine, self.multiprocessors = target.launch.machine
         inside = {node for p in parts.products for node in p.total.src[0].toposort()}
         self.elementwise = _price(parts.x, inside)
         self.elementwise += 0 if parts.power is None else OPS[parts.power.op].cost + 2
         self.elementwise += sum(_price(weight, set()) for weight in parts.weights)
         self.seen = share_seen(parts)
-        self.batches = math.prod(map(size_of, (*parts.batch, *parts.outer)))
         self.bytes = _bytes(parts)
 
     def predicted(self, block: Block) -> Prediction | None:
-        parts, target, launch = self.parts, self.target, self.target.launch
-        machine, multiprocessors = launch.machine
-        layout = layout_of(parts, block, target)
+        """What is predicted of a block whose products are multiply-adds."""
+        parts, machine, warp = self.parts, self.machine, self.target.launch.warp
+        layout = layout_of(parts, block, self.target)
         words = layout.itemsize / 4
         shared = sum(layout.shared(block)) * layout.itemsize
         depth, v = sum(layout.depths), layout.vector
@@ -201,15 +222,8 @@ class _Work:
         tile, sums = block.rows * block.keys, block.rows * columns
         registers = tile * max(len(parts.products), 1) + sums + 2 * block.rows
         registers += TOGETHER * (block.rows + 1) if depth else 0
-        registers = rounded_up(int(registers * words) + OTHERS, 8)
-        if registers > machine.thread_registers or shared > target.local_bytes or sums * TOGETHER > WRITTEN:
+        if sums * TOGETHER > WRITTEN:
             return None
-        resident = resident_groups(machine, block.threads, registers, shared)
-        if resident < 1:
-            return None
-        groups = math.prod(map(size_of, parts.batch)) * -(-rows_of(parts) // block.all_rows)
-        resident = min(resident, -(-groups // multiprocessors))
-        # one turn: a block of keys
         products = (tile * depth + sums * block.all_keys) * words
         reads = (depth * (block.rows + block.keys) + block.all_keys * (block.rows + columns)) / v
         filled = block.all_keys * (depth + layout.columns) / block.threads / v
@@ -217,91 +231,92 @@ class _Work:
         told = block.rows * (block.across * (1 + 1 / v) + OPS[Ops.EXP].cost + 4) if parts.power else 0.0
         loops = (depth + block.all_keys) / TOGETHER * TURN + filled * TURN
         instructions = products + reads + filled * (2 + 2 * ADDRESS) + elements + told + loops
-        along = min(launch.warp, block.across)
-        others = launch.warp // along
+        along = min(warp, block.across)
+        others = warp // along
         banks = depth * (block.keys * along + block.rows * others)
         banks += block.all_keys * (columns * along + block.rows * others)
-        warps = -(-block.threads // launch.warp)
+        warps = -(-block.threads // warp)
         fetched = block.all_keys * (depth + size_of(parts.column)) * layout.itemsize
         busy = max(
             instructions * warps / machine.warps,
-            (products + elements) * warps * launch.warp / machine.products,
-            (banks + filled * v * launch.warp) * words * warps / machine.banks,
+            (products + elements) * warps * warp / machine.products,
+            (banks + filled * v * warp) * words * warps / machine.banks,
             fetched / machine.cached,
         )
         alone = max(busy, instructions * -(-warps // machine.warps))  # a warp starts one in a cycle at most
-        alone += READING * (depth + block.all_keys) / TOGETHER
-        turn = max(resident * busy, alone + 2 * machine.waits + 4 * MEETING)
-        turns = max(self.seen * -(-size_of(parts.key) // block.all_keys), 1.0)
-        turns = (turns + (0.5 if self.seen < 1 else 0.0)) * math.prod(map(size_of, parts.outer))
-        waves = -(-groups // (resident * multiprocessors))
-        computing = waves * (START + 2 * machine.waits + turns * turn)
-        moving = self.bytes / (launch.bandwidth / launch.clock)
-        cycles = max(computing, moving) + ALONE * min(computing, moving)
-        seconds = cycles / launch.clock + STARTING
-        arithmetic = self.operations / (2 * machine.products * multiprocessors * launch.clock)
-        memory = self.bytes / launch.bandwidth
-        return Prediction(
-            groups, block.threads, int(shared), registers,
-            min(1.0, resident * block.threads / machine.threads),
-            v * layout.itemsize, instructions * warps * groups * turns, cycles, seconds,
-            max(arithmetic, memory) / seconds, "arithmetic" if arithmetic > memory else "bandwidth",
-            launch.multiprocessor is not None,
-        )  # fmt: skip
+        alone += READING * (depth + block.all_keys) / TOGETHER + 4 * MEETING
+        registers = rounded_up(int(registers * words) + OTHERS, 8)
+        turn = _Turn(shared, registers, v * layout.itemsize, instructions, busy, alone, 2 * machine.waits)
+        return self._launched(block, turn, machine.products, self.elementwise)
 
     def predicted_of_warps(self, block: Block) -> Prediction | None:
-        """The same of tensor cores: a warp has 16 rows, and what it reads of halves is a word of two."""
-        parts, target, launch = self.parts, self.target, self.target.launch
-        machine, multiprocessors = launch.machine
+        """The same by tensor cores: a warp has 16 rows, and reads words of two numbers. Copies are on the way
+        while it computes, so that it waits for what it asked for a turn before.
+        """
+        parts, machine, warp = self.parts, self.machine, self.target.launch.warp
         depth, columns, keys = size_of(parts.products[0].depth), size_of(parts.column), block.all_keys
         shared = 2 * keys * (depth + columns + 2 * COPIED) + 4 * block.all_rows * block.across
         registers = rounded_up(keys // 2 + columns // 2 + depth // 4 + keys // 4 + OTHERS, 8)
-        if registers > machine.thread_registers or shared > target.local_bytes or not machine.matrix_products:
+        if not machine.matrix_products:
             return None
-        resident = resident_groups(machine, block.threads, registers, shared)
-        if resident < 1:
-            return None
-        groups = math.prod(map(size_of, parts.batch)) * -(-rows_of(parts) // block.all_rows)
-        resident = min(resident, -(-groups // multiprocessors))
-        warps = block.threads // launch.warp
-        scores, sums = depth * keys // 128, columns * keys // 128  # instructions of a warp
-        tile = block.rows * block.keys
+        warps = block.threads // warp
+        scores, sums = (MATRIX_ROWS * size * keys // PRODUCTS for size in (depth, columns))  # of a warp
         filled = keys * (depth + columns) / COPIED / block.threads
-        elements = tile * (self.elementwise + 2) + block.rows * (2 * block.across + OPS[Ops.EXP].cost + 4)
-        instructions = scores * 3 + sums * (4 + 2 + 1) + elements + sums * 4 / 8 + filled * 6
+        elements = block.rows * block.keys * (self.elementwise + 2)
+        elements += block.rows * (2 * block.across + OPS[Ops.EXP].cost + 4)
+        # a right factor is two words: of scores loaded as such, of values two numbers each that are packed
+        instructions = scores * (1 + 2) + sums * (1 + 4 + 2) + elements + columns / 2 + filled * 6
         busy = max(
             instructions * warps / machine.warps,
-            elements * warps * launch.warp / machine.products,
-            (scores + sums) * 2048 * warps / machine.matrix_products,
-            (scores * 2 + sums * 4) * launch.warp * warps / machine.banks,
+            elements * warps * warp / machine.products,
+            (scores + sums) * PRODUCTS * warps / machine.matrix_products,
+            (scores * 2 + sums * 4) * warp * warps / machine.banks,
             2 * keys * (depth + columns) / machine.cached,
         )
         alone = max(busy, instructions * -(-warps // machine.warps)) + READING * (depth + keys) / MATRIX_ROWS
-        turn = max(resident * busy, alone + 3 * MEETING, machine.waits)
-        turns = max(self.seen * -(-size_of(parts.key) // keys), 1.0) + (0.5 if self.seen < 1 else 0.0)
-        waves = -(-groups // (resident * multiprocessors))
-        computing = waves * (START + 2 * machine.waits + turns * turn)
+        alone += 3 * MEETING
+        turn = _Turn(shared, registers, 16, instructions, busy, alone, max(machine.waits - alone, 0.0))
+        return self._launched(block, turn, machine.matrix_products, 0.0)
+
+    def _launched(self, block: Block, turn: _Turn, peak: int, elementwise: float) -> Prediction | None:
+        """What is predicted of all workgroups; None where no multiprocessor holds one.
+
+        peak, elementwise   multiply-adds of a multiprocessor in a cycle, and operations on an x that count
+                            beside them
+        """
+        parts, machine, launch = self.parts, self.machine, self.target.launch
+        if turn.registers > machine.thread_registers or turn.shared > self.target.local_bytes:
+            return None
+        resident = resident_groups(machine, block.threads, turn.registers, turn.shared)
+        if resident < 1:
+            return None
+        groups = math.prod(map(size_of, parts.batch)) * -(-rows_of(parts) // block.all_rows)
+        resident = min(resident, -(-groups // self.multiprocessors))
+        turns = max(self.seen * -(-size_of(parts.key) // block.all_keys), 1.0)
+        turns = (turns + (0.5 if self.seen < 1 else 0.0)) * math.prod(map(size_of, parts.outer))
+        waves = -(-groups // (resident * self.multiprocessors))
+        each = max(resident * turn.busy, turn.alone + turn.waits)
+        computing = waves * (START + 2 * machine.waits + turns * each)
         moving = self.bytes / (launch.bandwidth / launch.clock)
         cycles = max(computing, moving) + ALONE * min(computing, moving)
         seconds = cycles / launch.clock + STARTING
-        each = 2 * (depth + columns)
-        total = self.batches * rows_of(parts) * size_of(parts.key) * self.seen * each
-        arithmetic = total / (2 * machine.matrix_products * multiprocessors * launch.clock)
+        rate = 2 * peak * self.multiprocessors * launch.clock
+        arithmetic = self._operations(elementwise) / rate
         memory = self.bytes / launch.bandwidth
         return Prediction(
-            groups, block.threads, shared, registers,
-            min(1.0, resident * block.threads / machine.threads),
-            16, instructions * warps * groups * turns, cycles, seconds,
+            groups, block.threads, turn.shared, turn.registers,
+            min(1.0, resident * block.threads / machine.threads), turn.wide,
+            turn.instructions * -(-block.threads // launch.warp) * groups * turns, cycles, seconds,
             max(arithmetic, memory) / seconds, "arithmetic" if arithmetic > memory else "bandwidth",
             launch.multiprocessor is not None,
         )  # fmt: skip
 
-    @property
-    def operations(self) -> float:
-        """What is computed, the two of a product and all of an element."""
+    def _operations(self, elementwise: float) -> float:
+        """The two of each product, and so many of each x."""
         depth = sum(size_of(product.depth) for product in self.parts.products)
-        each = 2 * (depth + size_of(self.parts.column)) + self.elementwise
-        return self.batches * rows_of(self.parts) * size_of(self.parts.key) * self.seen * each
+        each = 2 * (depth + size_of(self.parts.column)) + elementwise
+        batches = math.prod(map(size_of, (*self.parts.batch, *self.parts.outer)))
+        return batches * rows_of(self.parts) * size_of(self.parts.key) * self.seen * each
 
 
 def _price(value: UOp, inside: set[UOp]) -> float:

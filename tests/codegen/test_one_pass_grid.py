@@ -164,3 +164,42 @@ def test_attention_is_computed(name: str, device: str) -> None:
         got = value.numpy()
     error = 2e-3 if dtype == "float16" else 2e-6
     np.testing.assert_allclose(got, reference(q.numpy(), k.numpy(), v.numpy(), mask), atol=error)
+
+
+#: How q, k and v of 2 x 40 x 16, 2 x 60 x 16 and 2 x 60 x 24 are made of what lies in memory.
+LAYOUTS: dict[str, tuple[list[tuple[int, ...]], Any]] = {
+    "keys-turned": ([(2, 40, 16), (2, 16, 60), (2, 60, 24)], lambda q, k, v: (q, k.transpose(1, 2), v)),
+    "heads-beside": ([(40, 2, 16), (60, 2, 16), (60, 2, 24)], lambda *a: [x.transpose(0, 1) for x in a]),
+    "parts": ([(2, 60, 60)], lambda x: (x[:, :40, 3:19], x[:, :, 20:36], x[:, :, 36:])),
+}
+
+
+@pytest.mark.slow
+@needs("cl")
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_operands_as_they_lie_in_memory(name: str) -> None:
+    shapes, made = LAYOUTS[name]
+    q, k, v = made(*[drawn("CL", *shape, dtype="float32") for shape in shapes])
+    with Context(PLAN_FOR=PLANNED):
+        value = q.scaled_dot_product_attention(k, v)
+        assert is_one_pass(asts(value)[-1])
+        got = value.numpy()
+    np.testing.assert_allclose(got, reference(q.numpy(), k.numpy(), v.numpy()), atol=2e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", DEVICES)
+def test_gradients_are_computed_in_one_pass(device: str) -> None:
+    """The result with its statistics, and three gradients, of which none stores the scores."""
+    arrays = [RNG.standard_normal((2, 90, 16)).astype(np.float32) for _ in range(4)]
+    found = []
+    for where, planned in ((device, PLANNED), ("CPU", "")):
+        q, k, v, arriving = (Tensor(a, device=where).realize() for a in arrays)
+        with Context(PLAN_FOR=planned):
+            value = q.scaled_dot_product_attention(k, v, is_causal=True)
+            gradients = value.gradient(q, k, v, gradient=arriving)
+            kernels = [item.ast for item in value.schedule(*gradients) if item.ast.op is Ops.SINK]
+            found.append([each.numpy() for each in (value, *gradients)])
+        assert where == "CPU" or sum(map(is_one_pass, kernels)) == 4
+    for got, wanted in zip(*found, strict=True):
+        np.testing.assert_allclose(got, wanted, atol=2e-5)

@@ -56,7 +56,7 @@ def parts_of(ast: UOp) -> OnePass:
     "target", [cuda_target("sm_90"), metal_target(), wgsl_target()], ids=["cuda", "metal", "webgpu"]
 )
 def test_a_block_fits_into_what_a_workgroup_has(depth: int, target: Any) -> None:
-    parts = parts_of(attention(2, 300, depth))
+    parts = parts_of(attention(32, 300, depth))
     found = block_of(parts, target)
     assert found is not None
     block, predicted = found.block, found.prediction

@@ -20,7 +20,7 @@ from .linearize import linearize
 from .loops import loop_of, loop_spec
 from .lower import lower
 from .nest_sums import nest_sums
-from .one_pass import as_taken
+from .one_pass import as_taken, is_one_pass, one_pass_prediction
 from .opt import Loops, Opt, OptOps, apply_opt, apply_opts, choose
 from .opt.facts import Facts
 from .opt.grid_time import Prediction, predict_on_grid
@@ -140,6 +140,8 @@ def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = No
 def prediction_of(ast: UOp, target: Target, opts: Sequence[Opt]) -> Prediction | None:
     """What is predicted of a kernel on a grid that Opts shaped; None of any other."""
     ast = as_taken(ast, target)
+    if target.grid and is_one_pass(ast):
+        return one_pass_prediction(ast, target)
     if not target.grid or is_written(ast) or loop_of(ast) is not None:
         return None
     loops = Loops.of(lower(ast))

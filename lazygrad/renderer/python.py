@@ -525,10 +525,13 @@ def load(ctx: Function, node: UOp) -> str:
 
 
 def load_word(ctx: Function, node: UOp) -> str:
-    """The bits of neighbours in a workgroup's memory, the first lowest."""
-    data, i, _, dtype, _ = _access(ctx, node.src[0])
+    """The bits of neighbours, the first lowest; a buffer may hold bits already."""
+    data, i, _, dtype, as_bits = _access(ctx, node.src[0])
     count = node.dtype.itemsize // dtype.itemsize
-    bits = [f"encode_{dtype.name}({data}[{i} + {n}]) << {8 * dtype.itemsize * n}" for n in range(count)]
+    numbers = [
+        f"{data}[{i} + {n}]" if as_bits else f"encode_{dtype.name}({data}[{i} + {n}])" for n in range(count)
+    ]
+    bits = [f"{number} << {8 * dtype.itemsize * n}" for n, number in enumerate(numbers)]
     return f"{' | '.join(bits)} if 0 <= {i} <= size_{data} - {count} else outside_{data}({i})"
 
 

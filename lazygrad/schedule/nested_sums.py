@@ -20,7 +20,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Container, Iterable, Iterator
 
-from ..codegen.one_pass import operations, size_of
+from ..codegen.one_pass import family_pays_on_grid, operations, size_of
 from ..dtype import dtypes
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp
@@ -195,16 +195,16 @@ class NestedSums:
 
         Who stores them writes and reads what the sums of products make, and what each sum is of.
         """
-        again, once = 0.0, 0.0
-        stored = dict[UOp, int]()
-        for node, found in family.items():
-            parts = self.alone.parts(node, found)
-            assert parts is not None
-            again += operations(parts)
-            contractions = list(filter(_is_contraction, found.inside - {node}))
-            elements = max(map(numel, contractions))
+        every = [parts for node, found in family.items() if (parts := self.alone.parts(node, found))]
+        contractions, summed = dict[UOp, int](), dict[UOp, int]()
+        again, once = sum(map(operations, every)), 0.0
+        for (node, found), parts in zip(family.items(), every, strict=True):
+            own = list(filter(_is_contraction, found.inside - {node}))
+            elements = max(map(numel, own))
             once += elements * size_of(parts.column)
-            stored.update(dict.fromkeys([*contractions, *self._summed(node)], elements))
+            contractions.update(dict.fromkeys(own, elements))
+            summed.update(dict.fromkeys(self._summed(node), elements))
+        stored = {**contractions, **summed}
         for value, elements in stored.items():
             once += elements * TRIPS * self.alone.target.memory.trip
             if value.op is Ops.REDUCE_AXIS:
@@ -212,7 +212,10 @@ class NestedSums:
         bytes_stored = sum(elements * value.dtype.itemsize for value, elements in stored.items())
         reads = {read for found in family.values() for read in found.read}
         bytes_read = sum(numel(read) * read.dtype.itemsize for read in reads)
-        return again < once or bytes_stored > max(MOST_STORED, MANY_TIMES * bytes_read)
+        pays = again < once
+        if self.alone.target.grid:
+            pays = family_pays_on_grid(every, len(contractions), len(summed), self.alone.target)
+        return pays or bytes_stored > max(MOST_STORED, MANY_TIMES * bytes_read)
 
     def _summed(self, node: UOp) -> list[UOp]:
         """The factor of a sum's terms that is made of powers."""

@@ -25,6 +25,7 @@ WORK = {
     "sums": "E(1024, 1024).sum(1)",
     "convolution": "E(8, 64, 28, 28).conv2d(E(64, 64, 3, 3), padding=1)",
     "attention": "E(1, 8, 256, 64).scaled_dot_product_attention(E(1, 8, 256, 64), E(1, 8, 256, 64))",
+    "halves-attention": "(lambda q: q.scaled_dot_product_attention(q, q))(E(1, 8, 256, 64, dtype='half'))",
 }
 SCRIPT = """
 import json, sys

@@ -16,6 +16,8 @@ import pytest
 
 from lazygrad import Context
 from lazygrad.codegen.compile import compile_kernel
+from lazygrad.codegen.one_pass.grid_blocks import Block, core_for
+from lazygrad.codegen.one_pass.write_matrices import written_of_matrices
 from lazygrad.codegen.opt import KernelOptError, Opt, OptOps
 from lazygrad.dtype import DType, dtypes
 from lazygrad.ir import Ops, UOp
@@ -23,6 +25,7 @@ from lazygrad.renderer import ProgramSpec
 from lazygrad.renderer.cstyle import CUDARenderer
 from lazygrad.renderer.cstyle.dialects import cuda_target
 from tests.codegen.test_contraction import product
+from tests.codegen.test_one_pass_grid import attention, parts_of, reference
 from tests.codegen.test_opt import convolution, matmul
 from tests.helpers import needs
 from tests.runtime.emulated_cuda.machine import Outcome, Text, launch
@@ -187,6 +190,58 @@ def test_what_tensor_cores_of_ada_multiply(dtype: DType) -> None:
         spec = compile_kernel(product(32, 96, 16, dtype=dtype), CUDARenderer("sm_89"), opts)
     assert "mma.sync" in spec.src
     assert problem_of(spec) == ""
+
+
+def of_matrices(arch: str, block: Block, dtype: str = "float16", **options: Any) -> ProgramSpec:
+    """An attention in one pass, by tensor cores, with a block that is not chosen for its size."""
+    renderer = CUDARenderer(arch)
+    parts = parts_of(attention(2, 37, 48, dtype=dtype, **options))
+    core = core_for(parts, renderer.target)
+    assert core is not None
+    return ProgramSpec.of("attention", renderer, written_of_matrices(parts, renderer, block, core))
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float16", 2e-3), ("bfloat16", 2e-2)])
+def test_attention_by_tensor_cores_is_what_numpy_computes(dtype: str, error: float) -> None:
+    spec = of_matrices("sm_80", Block(4, 16, 2, 8), dtype, keys=45, is_causal=True)
+    rng = np.random.default_rng(3)
+    drawn = [rng.standard_normal((2, rows, 48)).astype(np.float32) for rows in (37, 37, 45, 45)]
+    bits = [(a.view(np.uint32) >> 16).astype(np.uint16) for a in drawn]
+    memory = [
+        Memory(a.astype(np.float16) if dtype == "float16" else b) for a, b in zip(drawn, bits, strict=True)
+    ]
+    assert checked(spec.src, spec.global_size or (), spec.local_size or (), memory) == ("", "")
+    got, q, k, v = (numbers(each.tobytes(), dtype).reshape(2, -1, 48) for each in memory)
+    seen = np.arange(45) <= np.arange(37)[:, None]
+    np.testing.assert_allclose(got, reference(q, k, v, seen), atol=error)
+
+
+def numbers(raw: bytes, dtype: str) -> np.ndarray[Any, Any]:
+    if dtype == "float16":
+        return np.frombuffer(raw, np.float16).astype(np.float32)
+    return (np.frombuffer(raw, np.uint16).astype(np.uint32) << 16).view(np.float32)
+
+
+def in_one_pass(kind: str) -> ProgramSpec:
+    if kind == "floats":
+        return compile_kernel(attention(2, 37, 12, keys=45, is_causal=True), CUDARenderer("sm_90"))
+    return of_matrices("sm_90", Block(4, 8, 2, 8), kind, keys=45)
+
+
+@pytest.mark.parametrize("kind", ["floats", "float16", "bfloat16"])
+def test_threads_of_a_kernel_in_one_pass_disturb_none(kind: str) -> None:
+    assert problem_of(in_one_pass(kind)) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["floats", "float16"])
+def test_no_barrier_and_no_wait_of_one_pass_can_be_left_out(kind: str) -> None:
+    spec = in_one_pass(kind)
+    found = list(re.finditer(r"(fetch_wait_\d|__syncthreads)\(\);\n", spec.src))
+    assert len(found) == {"floats": 5, "float16": 7}[kind]
+    for each in found:
+        text = spec.src[: each.start()] + spec.src[each.end() :]
+        assert re.search("race|on the way|has not waited", problem_of(replace(spec, src=text))), each
 
 
 def test_threads_meet_in_what_is_checked() -> None:

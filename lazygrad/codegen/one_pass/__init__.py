@@ -17,19 +17,26 @@ from ..estimate import estimate
 from ..lower import lower
 from ..opt import Opt, OptOps
 from ..opt.actions import MAX_PIECES
+from ..opt.grid_time import Prediction
 from ..opt.threads import FEWEST, PIECE
 from ..ranges import substitute_ranges
-from .cost import operations, pays
+from .apart import family_pays_on_grid, pays_on_grid
+from .cost import operations, pays_on_processor
+from .grid_blocks import block_of
 from .rule import OnePass, one_pass
 from .sizes import shape_of_work, size_of
 from .write import written
+from .write_grid import written_on_grid
+from .write_matrices import written_of_matrices
 
 __all__ = [
     "as_taken",
+    "family_pays_on_grid",
     "is_one_pass",
     "one_pass",
     "one_pass_estimate",
     "one_pass_name",
+    "one_pass_prediction",
     "one_pass_program",
     "operations",
     "pays",
@@ -44,15 +51,35 @@ def is_one_pass(ast: UOp) -> bool:
 
 
 def takes(target: Target) -> bool:
-    """Whether kernels are made in one pass for a target: a processor with vectors, and a cache for blocks."""
-    return not target.grid and target.vector_bytes > 0 and len(target.memory.caches) >= 2
+    """Whether kernels are made in one pass for a target: a grid whose workgroups share memory, or a processor
+    with vectors, and a cache for blocks.
+    """
+    if target.grid:
+        return target.has_local
+    return target.vector_bytes > 0 and len(target.memory.caches) >= 2
+
+
+def pays(parts: OnePass, target: Target) -> bool:
+    """Whether one pass is predicted to be faster than a kernel for each reduction."""
+    return pays_on_grid(parts, target) if target.grid else pays_on_processor(parts, target)
 
 
 def as_taken(ast: UOp, target: Target) -> UOp:
-    """The kernel as a target takes it: where it takes none in one pass, each reduction has its loop."""
-    if not is_one_pass(ast) or takes(target):
+    """The kernel as a target takes it: where it does not take it in one pass, each reduction has its loop."""
+    if not is_one_pass(ast) or (takes(target) and _fits(ast, target)):
         return ast
     return UOp.sink(*[store.replace(src=(*store.src[:2], store.src[2].src[0])) for store in ast.src])
+
+
+def _fits(ast: UOp, target: Target) -> bool:
+    """Whether some block fits into what a workgroup has."""
+    return not target.grid or block_of(_parts(ast), target) is not None
+
+
+def one_pass_prediction(ast: UOp, target: Target) -> Prediction | None:
+    """What is predicted of such a kernel on a grid."""
+    found = block_of(_parts(ast), target)
+    return None if found is None else found.prediction
 
 
 @functools.lru_cache(64)
@@ -87,6 +114,12 @@ class OnePassProgram(NamedTuple):
 def one_pass_program(ast: UOp, renderer: Renderer) -> OnePassProgram:
     """The linear program of such a kernel."""
     parts, target = _parts(ast), renderer.target
+    if target.grid:
+        found = block_of(parts, target)
+        assert found is not None  # as_taken says so
+        if found.core is not None:
+            return OnePassProgram(written_of_matrices(parts, renderer, found.block, found.core), [])
+        return OnePassProgram(written_on_grid(parts, renderer, found.block), [])
     units = shape_of_work(parts, target).units
     cycles = one_pass_estimate(ast).ops / (
         target.core.products * target.vector_bytes / parts.total.dtype.itemsize

@@ -20,7 +20,7 @@ ROW, LONGER = 10_000, 1.3
 SAMPLES = 64
 
 
-def pays(parts: OnePass, target: Target) -> bool:
+def pays_on_processor(parts: OnePass, target: Target) -> bool:
     """Whether one pass is faster than a kernel for each reduction.
 
     Those write and read x and the powers of it, a trip through memory each. One pass copies the operands of a

@@ -21,19 +21,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import NamedTuple
 
 from ...ir.args import AxisType
-from ...ir.index import terms_of
 from ...ir.ops import Ops
-from ...ir.uop import UOp, toposort
+from ...ir.uop import UOp
 from ...renderer import Renderer
-from ..routines.writing import Int, Program
-from .expressions import MOST, PRODUCTS, SHIFTED, SUM, TOTAL, expressions_of
-from .lanes import Along, Writer, arguments_in, step
+from ..routines.writing import Int
+from .expressions import PRODUCTS
+from .lanes import Along, step
 from .rule import OnePass, Product
 from .sizes import BESIDE, shape_of_work, size_of, sizes_of
+from .steps import Steps
 
 
 class Seen(NamedTuple):
@@ -49,19 +49,12 @@ def written(parts: OnePass, renderer: Renderer, pieces: int) -> list[UOp]:
     return _Kernel(parts, renderer).written(pieces)
 
 
-class _Kernel:
+class _Kernel(Steps):
     def __init__(self, parts: OnePass, renderer: Renderer) -> None:
-        self.parts, self.sizes = parts, sizes_of(parts, renderer.target)
+        super().__init__(parts, renderer)
+        self.sizes = s = sizes_of(parts, renderer.target)
         self.work = shape_of_work(parts, renderer.target)
-        self.e = e = expressions_of(parts, renderer)
-        every = [e.x, e.value, e.access, *e.late, *[s for both in e.sides for s in both], *e.limits]
-        every += [v for v in (e.power, e.shift, e.values, e.weights) if v is not None]
-        every += [s for store in e.beside for s in store.src]
-        self.out, self.place = e.access.src[:2]
-        self.p = p = Program(arguments_in(every), parts.total.dtype, renderer)
-        self.writer = Writer(p)
-        s, groups = self.sizes, math.prod(map(size_of, parts.groups))
-        self.groups = groups
+        p, groups = self.p, self.groups
         width = -(-s.keys // s.width) * s.width
         self.left = [p.scratch(groups * s.rows * size_of(each.depth)) for each in parts.products]
         self.right = [p.scratch(width * size_of(each.depth)) for each in parts.products]
@@ -72,7 +65,6 @@ class _Kernel:
         if parts.power is not None:
             self.sums = p.scratch(groups * s.rows * s.lanes)
             self.tops = p.scratch(groups * s.rows)
-        self.places: dict[int, UOp] = {}
 
     def written(self, pieces: int) -> list[UOp]:
         p, s = self.p, self.sizes
@@ -92,31 +84,6 @@ class _Kernel:
             self._end()
         return p.written()
 
-    # *** places
-
-    def _div(self, a: UOp, n: int) -> UOp:
-        return self.p.let(UOp(Ops.IDIV, a.dtype, (a, UOp.const(a.dtype, n)))) if n > 1 else a
-
-    def _mod(self, a: UOp, n: int) -> UOp:
-        if n == 1:
-            return self.p.integer(0)
-        return self.p.let(UOp(Ops.MOD, a.dtype, (a, UOp.const(a.dtype, n))))
-
-    def _decoded(self, number: UOp, ranges: tuple[UOp, ...]) -> dict[int, UOp]:
-        """Where each range is at a place counted over all of them, the last one fastest."""
-        found = {}
-        for r in reversed(ranges):
-            last = r is ranges[0]
-            found[r.arg.id] = number if last else self._mod(number, size_of(r))
-            number = number if last else self._div(number, size_of(r))
-        return found
-
-    def _least(self, a: UOp, b: UOp) -> UOp:
-        return self.p.let((a < b).where(a, b))
-
-    def _most(self, a: UOp, b: UOp) -> UOp:
-        return self.p.let((a < b).where(b, a))
-
     @contextmanager
     def _each_row(self) -> Iterator[tuple[UOp, dict[int, UOp]]]:
         """(the number of a row in its block, its places), for all rows of the block."""
@@ -125,17 +92,6 @@ class _Kernel:
             places = {**self.places, **self._decoded(group, self.parts.groups)}
             places[self.parts.row.arg.id] = p.let(self.first + row)
             yield p.let(group * self.sizes.rows + row), places
-
-    @contextmanager
-    def _each_outer(self) -> Iterator[None]:
-        """The places of what is summed over beside the keys."""
-        p, places = self.p, self.places
-        with ExitStack() as loops:
-            for r in self.parts.outer:
-                at = loops.enter_context(p.loop(0, size_of(r)))
-                self.places = {**self.places, r.arg.id: at}
-            yield
-        self.places = places
 
     def _vectors(self, count: int, body: Callable[[UOp, int], None]) -> None:
         """`body(place, lanes)`: vectors, and single places for what is left."""
@@ -186,33 +142,6 @@ class _Kernel:
         if left:
             with p.when(some) if some is not None else nullcontext():
                 self._block(p.integer(size - left), left)
-
-    def _limits(self, low: UOp, high: UOp, group: dict[int, UOp] | None) -> tuple[UOp, UOp]:
-        """The first and the last key at which x may be more than -inf in rows low to high; -1: there is none.
-
-        group  the places of the group; None: of any
-        """
-        p, size = self.p, size_of(self.parts.key)
-        first, last = p.integer(0), p.integer(size - 1)
-        for limit, rest in zip(self.parts.limits, self.e.limits, strict=True):
-            terms, _ = terms_of(limit.rest)
-            places = dict(self.places)
-            for r in (self.parts.row, *self.parts.groups):
-                if any(r in toposort((a,)) for monomial in terms for a in monomial if monomial != (r,)):
-                    break  # who knows where it is greatest
-                if r is self.parts.row:
-                    places[r.arg.id] = p.let(high if terms.get((r,), 0) > 0 else low)
-                elif group is not None:
-                    places[r.arg.id] = group[r.arg.id]
-                else:
-                    places[r.arg.id] = p.integer(size_of(r) - 1 if terms.get((r,), 0) > 0 else 0)
-            else:
-                greatest = p.let(self.writer.write(rest, places).cast(p.place))
-                if limit.slope < 0:
-                    last = self._least(last, greatest)
-                else:
-                    first = self._most(first, p.let(p.integer(0) - greatest))
-        return first, self._most(last, p.integer(-1))
 
     def _block(self, key: UOp, count: int) -> None:
         """So many keys from one on."""
@@ -340,21 +269,10 @@ class _Kernel:
         last = self.p.let(key + (count - 1)) if count % self.sizes.width else None
         return Along(self.parts.key.arg.id, self.p.let(key + at), self.sizes.lanes, last)
 
-    def _power(self, shifted: UOp) -> UOp:
-        assert self.e.power is not None
-        return self.p.let(self.writer.write(self.e.power, {}, {SHIFTED: shifted}))
-
     def _panels_of(self, seen: Seen) -> tuple[Int, UOp]:
         """The first panel that holds such keys, and the one behind the last."""
         shift = self.sizes.width.bit_length() - 1
         return seen.panel, self.p.let((self.p.integer(seen.end) + (self.sizes.width - 1)) >> shift)
-
-    def _greater(self, a: UOp, b: UOp) -> UOp:
-        return (a < b).where(b, a)
-
-    def _finite(self, top: UOp) -> UOp:
-        """What is subtracted where `top` is the greatest x: 0 where all were -inf."""
-        return self.p.let(top.alu(Ops.CMPEQ, self.p.number(-math.inf)).where(self.p.number(0.0), top))
 
     def _across(self, value: UOp) -> UOp:
         """The greatest of the lanes."""
@@ -465,20 +383,19 @@ class _Kernel:
     # *** a block of rows ends
 
     def _end(self) -> None:
-        p, s, e = self.p, self.sizes, self.e
+        p, s = self.p, self.sizes
         with self._each_row() as (row, places):
             given: dict[int, UOp] = {}
-            scale = self._statistics(row, places, given) if e.power is not None else None
+            scale = None
+            if self.e.power is not None:
+                total = p.let(p.sum_of_lanes(p.load(self.sums, row * s.lanes, s.lanes)))
+                scale = self._statistics(p.load(self.tops, row), total, places, given)
+                self._store_beside(places, given)
 
             def finished(column: UOp, lanes: int) -> None:
                 along = Along(self.parts.column.arg.id, column, lanes)
                 value = p.load(self.totals, row * s.columns + column, lanes)
-                if scale is not None:
-                    value = value * p.splat(scale, lanes)
-                for factor, late in zip(self.parts.late, e.late, strict=True):
-                    other = self.writer.write(late, places, given, along)
-                    value = value / other if factor.divides else value * other
-                result = p.let(self.writer.write(e.value, places, {**given, TOTAL: p.let(value)}, along))
+                result = self._finished(value, scale, places, given, along)
                 at = {**places, along.number: column}
                 if lanes == 1 or step(self.place, along.number) == 1:
                     p.store(self.out, p.let(self.writer.write(self.place, at)), result)
@@ -488,21 +405,3 @@ class _Kernel:
                     p.store(self.out, p.let(self.writer.write(self.place, at)), p.lane(result, lane))
 
             self._vectors(size_of(self.parts.column), finished)
-
-    def _statistics(self, row: UOp, places: dict[int, UOp], given: dict[int, UOp]) -> UOp | None:
-        """The greatest x of a row and the sum of its powers, for `given` and memory; the last correction."""
-        p, s, e = self.p, self.sizes, self.e
-        given[MOST] = top = p.load(self.tops, row)
-        total = p.let(p.sum_of_lanes(p.load(self.sums, row * s.lanes, s.lanes)))
-        scale = None
-        if e.shift is not None:
-            shift = self.writer.write(e.shift, places, given)
-            scale = self._power(p.let(self._finite(top) - shift))
-            total = p.let(total * scale)
-        given[SUM] = total
-        for store in e.beside:
-            access, value = store.src
-            memory, place = access.src[:2]
-            at = p.let(self.writer.write(place, places))
-            p.store(memory, at, p.let(self.writer.write(value, places, given)))
-        return scale

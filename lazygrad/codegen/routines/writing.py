@@ -7,7 +7,7 @@ An accumulator is what it was assigned last; an expression of one is written whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from ...dtype import DType, dtypes
@@ -15,6 +15,7 @@ from ...ir.args import AxisType, RangeArg
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...renderer import Renderer
+from ...target import TensorCore
 
 #: A place in memory, a bound of a loop: known now or when the kernel runs.
 Int = UOp | int
@@ -135,18 +136,28 @@ class Program:
         index = self._index(memory, place)
         return self._write(UOp(Ops.LOAD, memory.dtype.base.vec(lanes), (index,), self.loads))
 
+    def load_word(self, memory: UOp, place: Int) -> UOp:
+        """As many neighbours as a word of 4 bytes holds."""
+        self.loads += 1
+        return self._write(UOp(Ops.LOAD, dtypes.uint32, (self._index(memory, place),), self.loads))
+
     def store(self, memory: UOp, place: Int, value: UOp) -> None:
         index = self._index(memory, place)
         self._write(UOp(Ops.STORE, dtypes.void, (index, self.let(value)), self._serial()))
+
+    def barrier(self) -> None:
+        """The threads of a workgroup wait for each other, and see what each of them stored."""
+        self._write(UOp(Ops.BARRIER, dtypes.void, (), self._serial()))
 
     def _serial(self) -> int:
         self.loads += 1
         return self.loads
 
-    def scratch(self, size: int) -> UOp:
-        """Memory for so many numbers that ends with the kernel."""
+    def scratch(self, size: int, shared: bool = False, dtype: DType | None = None) -> UOp:
+        """Memory for so many numbers that ends with the kernel; that of a workgroup, if it is shared."""
         self.memories += 1
-        memory = UOp(Ops.DEFINE_LOCAL, self.dtype.ptr(size), (), self.memories - 1)
+        kind = (dtype or self.dtype).ptr(size, local=shared)
+        memory = UOp(Ops.DEFINE_LOCAL, kind, (), self.memories - 1)
         self.blocks[0].steps.append(memory)
         self.level[memory] = 0
         return memory
@@ -169,10 +180,40 @@ class Program:
             self.let(value)
         for accumulator, value in values.items():
             self._write(UOp(Ops.ASSIGN, accumulator.dtype, (accumulator, value), self._serial()))
-        for accumulator in values:
-            for node in self.readers[accumulator]:  # what is made of it again is another value
+        self._forget(values)
+
+    def _forget(self, accumulators: Iterable[UOp]) -> None:
+        """What is made of them again is another value."""
+        for accumulator in accumulators:
+            for node in self.readers[accumulator]:
                 self.level.pop(node, None)
             self.readers[accumulator] = set()
+
+    def multiply(self, sums: list[UOp], words: list[UOp], core: TensorCore) -> None:
+        """Add a product of matrices to the sums of a thread, which are accumulators (WMMA)."""
+        for word in words:
+            self.let(word)
+        self._write(UOp(Ops.WMMA, dtypes.void, (*sums, *words), core))
+        self._forget(sums)
+
+    # *** copies into memory of a workgroup
+
+    def fetch(self, to: tuple[UOp, UOp], source: tuple[UOp, UOp], count: int, valid: UOp | None) -> None:
+        """Copy so many neighbours from a place in memory to one in that of the workgroup; zeros, where they
+        are not valid. They are on the way until `wait`.
+        """
+        access = self._index(*source)
+        if valid is not None:
+            access = self.let(access.replace(src=(*access.src, self.let(valid))))
+        self._write(UOp(Ops.FETCH, dtypes.void, (self._index(*to), access), count))
+
+    def commit(self) -> None:
+        """The copies so far that are in no group become one."""
+        self._write(UOp(Ops.COMMIT, dtypes.void, (), self._serial()))
+
+    def wait(self, groups: int) -> None:
+        """Wait for a thread's own copies, but for those of so many last groups."""
+        self._write(UOp(Ops.WAIT, dtypes.void, (), groups))
 
     # *** loops and branches
 

@@ -72,4 +72,5 @@ def attention_backward(
         leaves[1], leaves[2], attn_mask, is_causal=is_causal, scale=scale, enable_gqa=_is_grouped(q, k)
     )
     of_q, of_k, of_v = made.gradient(*leaves, gradient=slope)
-    return of_q, of_k, of_v
+    # each in its own shape: a product whose axes a later reshape merges is no tile of rows and columns
+    return of_q.contiguous(), of_k.contiguous(), of_v.contiguous()

@@ -9,6 +9,7 @@ from typing import Any
 from ...dtype import dtypes
 from ...tensor import Tensor
 from ..table import aten
+from .indexing import scatter_add
 from .products import gradients
 
 # *** normalization
@@ -250,8 +251,7 @@ def max_pool2d_backward(
     size = math.prod(x.shape[-2:])
     front = x.shape[:-2]
     zeros = Tensor.zeros(*front, size, dtype=slope.dtype)
-    flat = slope.reshape(*front, -1), places.reshape(*front, -1)
-    return zeros.scatter_add(-1, flat[1], flat[0]).reshape(x.shape)
+    return scatter_add(zeros, -1, places.reshape(*front, -1), slope.reshape(*front, -1)).reshape(x.shape)
 
 
 def _avg_pool(

@@ -11,9 +11,10 @@ has a process of its own, on one core and one thread, with empty caches of kerne
 turns, and the least time of each is shown.
 
 Answers and gradients are compared with eager's. `forward` and `training` are the largest differences, as
-parts of the largest number of the tensor (of 1, where that is less; of a 1000th of the largest gradient).
-Above 1e-3 it is marked. `first` is the time of the first call, with all that compiles. `ops in PyTorch` ran
-there for want of a row, or of something that a row needs.
+parts of the largest number of a tensor (or of a 1000th of the largest of all, where that is more). Where one
+is above 1e-3, both are compared with float64, and it is marked with how far we and eager are from that: a
+network that makes much of small differences makes much of roundings. `first` is the time of the first call,
+with all that compiles. `ops in PyTorch` ran there for want of a row, or of something that a row needs.
 
 What this needs: `pip install transformers timm torchvision`, with the torchvision of your PyTorch's kind.
 What is missing is named and left out.
@@ -62,17 +63,32 @@ def _loss(answer: Any) -> Any:
     return sum(parts[1:], parts[0])
 
 
-def _difference(found: list[Any], expected: list[Any], least: float) -> float:
-    """The largest difference, as a part of the largest number of each tensor, but at least of `least`."""
+def _difference(found: list[Any], expected: list[Any]) -> float:
+    """The largest difference, as a part of the largest number of each tensor, but at least of a part of the
+    largest of all.
+    """
     if [x.shape for x in found] != [x.shape for x in expected]:
         return math.inf
+    sizes = [float(x.detach().abs().max()) if x.numel() else 0.0 for x in expected]
+    least = max(sizes, default=0.0) * EQUAL
     worst = 0.0
-    for one, other in zip(found, expected, strict=True):
-        if other.numel() == 0:
+    for one, other, size in zip(found, expected, sizes, strict=True):
+        if size == 0 == one.numel():
             continue
         far = float((one.detach().double() - other.detach().double()).abs().max())
-        worst = max(worst, far / max(float(other.detach().abs().max()), least)) if far == far else math.inf
+        worst = max(worst, far / max(size, least, 1e-30)) if math.isfinite(far) else math.inf
     return worst
+
+
+def _wide(value: Any) -> Any:
+    """Float tensors as float64, in a nest."""
+    import torch
+    from torch.utils import _pytree as pytree
+
+    def one(x: Any) -> Any:
+        return x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x
+
+    return pytree.tree_map(one, value)
 
 
 class _Side:
@@ -97,8 +113,12 @@ class _Side:
         loss.backward()
         return loss
 
-    def gradients(self) -> list[Any]:
-        return [p.grad for p in self.model.parameters() if p.grad is not None]
+    def found(self, training: bool) -> list[Any]:
+        """What is compared: the answer; or the loss, and then the gradients."""
+        if not training:
+            return _leaves(self.forward())
+        loss = self.step()
+        return [loss, *(p.grad for p in self.model.parameters() if p.grad is not None)]
 
 
 def _times(calls: dict[str, Call]) -> dict[str, float]:
@@ -139,38 +159,30 @@ def measure(
     model, args, kwargs = architecture.make()
     without_dropout(model)
     backends = {"eager": None, "lazygrad": "lazygrad", **({"inductor": "inductor"} if inductor else {})}
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"fell": []}
     for kind in ("forward", "training") if training else ("forward",):
-        model.train(kind == "training")
-        calls: dict[str, Call] = {}
-        expected: tuple[list[Any], list[Any]] = [], []
+        training_now = kind == "training"
+        model.train(training_now)
+        sides, results = dict[str, _Side](), dict[str, list[Any]]()
         for side, backend in backends.items():
             torch._dynamo.reset()
             torch._dynamo.utils.counters.clear()
-            one = _Side(model, args, kwargs, backend)
-            call = one.forward if kind == "forward" else one.step
+            sides[side] = one = _Side(model, args, kwargs, backend)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 begin = _processor_time()
-                answer = call()
-                first = _processor_time() - begin
-            result = (_leaves(answer), []) if kind == "forward" else ([answer], one.gradients())
-            if side == "eager":
-                expected = result
-                least = max((float(g.abs().max()) for g in result[1]), default=0.0) * EQUAL
-            else:
-                found[f"{kind} first {side}"] = first
+                results[side] = one.found(training_now)
+                found[f"{kind} first {side}"] = _processor_time() - begin
             if side == "lazygrad":
-                again = call() if kind == "forward" else None
-                far = _difference(result[0], expected[0], 1.0)
-                if again is not None:
-                    far = max(far, _difference(_leaves(again), expected[0], 1.0))
-                found[kind] = max(far, _difference(result[1], expected[1], least))
                 found |= {f"{kind} {key}": value for key, value in _graphs().items()}
                 fell = [str(w.message) for w in caught if "runs in PyTorch" in str(w.message)]
-                found["fell"] = sorted({*found.get("fell", []), *fell})
-            calls[side] = call
+                found["fell"] = sorted({*found["fell"], *fell})
+        found[kind] = _difference(results["lazygrad"], results["eager"])
+        if found[kind] > EQUAL:
+            exact = _Side(copy.deepcopy(model).double(), _wide(args), _wide(kwargs), None).found(training_now)
+            found[f"{kind} exact"] = [_difference(results[side], exact) for side in ("lazygrad", "eager")]
         if timed:
+            calls = {side: one.step if training_now else one.forward for side, one in sides.items()}
             found |= {f"{kind} {side}": best for side, best in _times(calls).items()}
     return found
 
@@ -210,7 +222,8 @@ def row(name: str, found: dict[str, Any], kinds: list[str]) -> str:
         return f"| {name} | {found['failed']} |"
     cells = [name]
     for kind in kinds:
-        cells.append(f"{found[kind]:.0e}" + (" **!**" if found[kind] > EQUAL else ""))
+        exact = "{:.0e}, eager {:.0e}".format(*found[f"{kind} exact"]) if found[kind] > EQUAL else ""
+        cells.append(f"{found[kind]:.0e}" + (f" **!** float64: {exact}" if exact else ""))
         cells += _time(found, kind, 1e3)
         firsts = [found.get(f"{kind} first {side}") for side in ("lazygrad", "inductor")]
         cells += ["" if value is None else f"{value:.1f}" for value in firsts]

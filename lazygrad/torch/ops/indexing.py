@@ -113,3 +113,15 @@ def searchsorted(
     sorter: Tensor | None = None,
 ) -> Tensor:
     return ordered.searchsorted(x, out_int32=out_int32, right=right, side=side, sorter=sorter)
+
+
+@aten("histc")
+def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """How many numbers are in each of equal parts of the range; its end is in the last one."""
+    if min == max:
+        raise NotImplementedError("a histogram whose range depends on values")
+    flat = x.reshape(-1)
+    inside = (flat >= min) & (flat <= max)
+    part = ((flat - min) * (bins / (max - min))).cast(dtypes.int64).clamp(0, bins - 1)
+    counts = Tensor.zeros(bins, dtype=x.dtype)
+    return counts.scatter_add(0, inside.where(part, 0), inside.cast(x.dtype))

@@ -32,6 +32,7 @@ def close(found: Any, expected: Any, far: float = 1e-5) -> None:
         torch.testing.assert_close(one, other, atol=far, rtol=far)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inside", [True, False])
 def test_autocast_inside_a_function_and_around_its_call(inside):
     model = nn.Sequential(nn.Linear(6, 8), nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 3))
@@ -63,6 +64,7 @@ def test_a_checkpoint_computes_again_and_gives_the_same_gradients():
     close(learnt(block, run, x), learnt(block, lambda x: block(x) * 2, x))
 
 
+@pytest.mark.slow
 def test_dropout_in_a_checkpoint_is_drawn_again_by_pytorch():
     from torch.utils.checkpoint import checkpoint
 
@@ -79,6 +81,7 @@ def test_dropout_in_a_checkpoint_is_drawn_again_by_pytorch():
     close([slope], [torch.where(kept, 2 * (2 * x).cos(), 0.0)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [False, True])
 def test_the_fast_path_of_an_encoder_in_evaluation(first):
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=first).eval()
@@ -90,6 +93,7 @@ def test_the_fast_path_of_an_encoder_in_evaluation(first):
             close([run(x, **how)], [layer(x, **how)])
 
 
+@pytest.mark.slow
 def test_attention_with_its_weights_in_evaluation():
     layer = nn.MultiheadAttention(8, 2, batch_first=True).eval()
     run = torch.compile(layer, backend=door.backend)

@@ -194,6 +194,16 @@ def _of_batch(
     return _batch_norm(x, weight, bias, mean, rstd), mean, rstd, var
 
 
+@aten("_weight_norm_interface_backward")
+def weight_norm_backward(
+    slope: Tensor, direction: Tensor, length: Tensor, norms: Tensor, dim: int
+) -> tuple[Tensor, Tensor]:
+    """Of direction and length of each row along `dim` (Salimans, Kingma: Weight Normalization, 2016)."""
+    axes = tuple(d for d in range(direction.ndim) if d != dim % direction.ndim)
+    along = (slope * direction).sum(axes, True) / norms
+    return (slope - direction * (along / norms)) * (length / norms), along
+
+
 # *** pooling
 
 

@@ -35,7 +35,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .torch_models import ARCHITECTURES, Architecture, declare_operators, without_dropout
+from .torch_models import ARCHITECTURES, Architecture, declare_operators, without_dropout, without_zeros
 
 #: The largest difference from eager that counts as equal.
 EQUAL = 1e-3
@@ -157,7 +157,7 @@ def measure(
     torch.set_num_threads(1)
     torch.manual_seed(0)
     model, args, kwargs = architecture.make()
-    without_dropout(model)
+    without_zeros(without_dropout(model))
     backends = {"eager": None, "lazygrad": "lazygrad", **({"inductor": "inductor"} if inductor else {})}
     found: dict[str, Any] = {"fell": []}
     for kind in ("forward", "training") if training else ("forward",):

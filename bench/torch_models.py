@@ -40,6 +40,17 @@ def without_dropout(model: Any) -> Any:
     return model
 
 
+def without_zeros(model: Any) -> Any:
+    """The model, with random numbers for a parameter of zeros: a last layer of zeros would hide the rest."""
+    import torch
+
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if not parameter.any():
+                parameter.normal_(0, 0.02)
+    return model
+
+
 def _pictures(size: int, channels: int = 3) -> Any:
     import torch
 
@@ -202,22 +213,22 @@ def _hugging(
     return Architecture(name, "transformers", make)
 
 
-_ENCODER = {
+_ENCODER: dict[str, Any] = {
     "vocab_size": WORDS,
     "hidden_size": 256,
     "num_hidden_layers": 3,
     "num_attention_heads": 4,
     "intermediate_size": 1024,
 }
-_DECODER = {**_ENCODER, "num_key_value_heads": 2, "pad_token_id": 0}
-_PICTURE = {
+_DECODER: dict[str, Any] = {**_ENCODER, "num_key_value_heads": 2, "pad_token_id": 0}
+_PICTURE: dict[str, Any] = {
     "hidden_size": 192,
     "num_hidden_layers": 3,
     "num_attention_heads": 3,
     "intermediate_size": 768,
     "image_size": 64,
 }
-_SPEECH = {**_ENCODER, "mask_time_prob": 0.0, "apply_spec_augment": False, "layerdrop": 0.0}
+_SPEECH: dict[str, Any] = {**_ENCODER, "mask_time_prob": 0.0, "apply_spec_augment": False, "layerdrop": 0.0}
 
 HUGGING = [
     _hugging("BERT", "BertForMaskedLM", **_ENCODER),

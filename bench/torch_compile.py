@@ -154,6 +154,7 @@ def measure(
     import torch
     import torch._dynamo
 
+    declare_operators()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     model, args, kwargs = architecture.make()
@@ -294,7 +295,6 @@ def _child(given: argparse.Namespace) -> int:
     """Measures one architecture in this process, and prints what is found."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-1:])
-    declare_operators()
     (architecture,) = [each for each in ARCHITECTURES if each.name == given.child]
     found = measure(
         architecture, not given.forward, not given.no_inductor and not given.check, not given.check

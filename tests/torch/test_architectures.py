@@ -1,5 +1,5 @@
 """Published architectures with random weights: answers and gradients are eager's. `python -m bench torch`
-has some 90, with times; here are a few, whose package CI has.
+has 87, with times; here are a few, whose package CI has.
 """
 
 from __future__ import annotations

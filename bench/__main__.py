@@ -22,6 +22,7 @@ from . import (
     single_ops,
     start,
     sums,
+    torch_compile,
 )
 from . import compile as compile_times
 from .replay import run as replay
@@ -47,6 +48,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
     "pictures": pictures,
     "single_ops": single_ops,
     "public_tests": public_tests,
+    "torch": torch_compile,
 }
 
 

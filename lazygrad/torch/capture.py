@@ -135,7 +135,7 @@ class Capture:
                 self.results.append(
                     _Result(len(made), (), (), to_torch_dtype(value.dtype), said=said, order=order)
                 )
-                made.append(_own(value.permute(order).reshape(-1)))
+                made.append(_own(value.permute(order)))
             else:
                 shape: Any = value.shape
                 way = _way(shape, said)

@@ -74,9 +74,10 @@ def seen(memory: Tensor, how: Lying) -> Tensor:
 
 
 def laid(value: Tensor, how: Lying) -> Tensor:
-    """A value as the memory of a tensor that lies so: one axis."""
-    moved = value if how.is_contiguous else value.permute(how.order)
-    return moved.reshape(-1)
+    """A value with the axes in the order of the memory of a tensor that lies so. They stay axes, by which a
+    kernel that writes them is optimized.
+    """
+    return value if how.is_contiguous else value.permute(how.order)
 
 
 def in_order(shape: Sequence[int], order: Sequence[int]) -> Lying:

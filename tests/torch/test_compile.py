@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lazygrad import Tensor
 from tests.helpers import needs
 from tests.torch.support import door, nn, torch
 
@@ -81,6 +82,11 @@ def test_results_lie_as_pytorch_says():
         found, expected = compiled(conv)(x), conv(x)
     close(found, expected)
     assert found.stride() == expected.stride()
+
+
+def test_a_result_keeps_its_axes_on_the_way_to_memory():
+    value, turned = Tensor.ones(2, 3), door.memory.lying((2, 3), (1, 2))
+    assert door.memory.laid(value, turned).shape == (3, 2)  # a product whose axes are merged is not tiled
 
 
 def test_parts_and_turned_arguments():

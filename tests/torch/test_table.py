@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from lazygrad import Tensor
 from tests.helpers import needs
 from tests.torch.support import door, torch
 
@@ -45,3 +48,47 @@ def test_what_has_a_row_is_not_decomposed():
 def test_a_name_has_one_row():
     with pytest.raises(ValueError, match=r"the table has two rows of add"):
         door.table.aten("add")(lambda x: x)
+
+
+def row(name: str) -> Any:
+    return door.table.row_of(getattr(torch.ops.aten, name).default)
+
+
+def test_a_histogram_counts_the_end_of_its_range():
+    given = [-0.1, 0.0, 0.2, 0.25, 0.9, 1.0, 1.1]
+    assert (
+        row("histc")(Tensor(given), 4, 0.0, 1.0).tolist() == torch.tensor(given).histc(4, 0.0, 1.0).tolist()
+    )
+
+
+def test_what_strides_see_is_replaced():
+    x, source = torch.arange(12.0).reshape(3, 4), -torch.ones(2, 2)
+    expected = torch.as_strided_scatter(x, source, (2, 2), (4, 2), 1)
+    found = row("as_strided_scatter")(Tensor(x.numpy()), Tensor(source.numpy()), (2, 2), (4, 2), 1)
+    assert found.tolist() == expected.tolist()
+
+
+def test_the_gradient_of_normalized_weights():
+    torch.manual_seed(0)
+    v, g, slope = torch.randn(2, 3), torch.randn(2, 1), torch.randn(2, 3)
+    norms = v.norm(dim=1, keepdim=True)
+    expected = torch.ops.aten._weight_norm_interface_backward(slope, v, g, norms, 0)
+    ours = [Tensor(x.numpy()) for x in (slope, v, g, norms)]
+    for found, wanted in zip(row("_weight_norm_interface_backward")(*ours, 0), expected, strict=True):
+        torch.testing.assert_close(torch.from_numpy(found.numpy()), wanted, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [1, *[pytest.param(n, marks=pytest.mark.slow) for n in (None, 0, 2)]])
+def test_attention_of_whole_layers_and_its_masks(kind):
+    torch.manual_seed(0)
+    x, weights = (
+        torch.randn(2, 3, 4),
+        [torch.randn(12, 4), torch.randn(12), torch.randn(4, 4), torch.randn(4)],
+    )
+    shape = {0: (3, 3), 1: (2, 3), 2: (2, 2, 3, 3)}.get(kind)
+    mask = None if shape is None else torch.ones(shape).triu(1).bool()
+    given = [x, x, x, 4, 2, *weights, mask, True, False, kind]
+    expected = torch._native_multi_head_attention(*given)
+    ours = [Tensor(each.numpy()) if isinstance(each, torch.Tensor) else each for each in given]
+    for found, wanted in zip(row("_native_multi_head_attention")(*ours), expected, strict=True):
+        torch.testing.assert_close(torch.from_numpy(found.numpy()), wanted, atol=1e-5, rtol=1e-5)

@@ -17,6 +17,13 @@ def _places(x: Tensor, indices: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(slice(None) if each is None else each for each in indices)
 
 
+def _ready(values: Tensor) -> Tensor:
+    """What is added at places, in memory: a product computed there element by element would be no product of
+    tiles.
+    """
+    return values.contiguous()
+
+
 @aten("index.Tensor", "_unsafe_index")
 def index(x: Tensor, indices: Sequence[Any]) -> Tensor:
     return x[_places(x, indices)]
@@ -30,7 +37,7 @@ def index_put(
     if len(masks) == len(indices) == 1 and values.ndim == 0 and not accumulate:
         mask = masks[0].reshape((*masks[0].shape, *[1] * (x.ndim - masks[0].ndim)))
         return mask.where(values.cast(x.dtype), x)
-    return x.index_put(list(_places(x, indices)), values.cast(x.dtype), accumulate)
+    return x.index_put(list(_places(x, indices)), _ready(values.cast(x.dtype)), accumulate)
 
 
 @aten("index_select")
@@ -40,7 +47,7 @@ def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
 
 @aten("index_add")
 def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
-    return x.index_add(dim, index, source, alpha=alpha)
+    return x.index_add(dim, index, _ready(source), alpha=alpha)
 
 
 @aten("gather")
@@ -57,7 +64,7 @@ def scatter(x: Tensor, dim: int, index: Tensor, source: Any) -> Tensor:
 
 @aten("scatter_add")
 def scatter_add(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    return x.scatter_add(dim, index, source)
+    return x.scatter_add(dim, index, _ready(source))
 
 
 @aten("scatter_reduce.two")
@@ -87,7 +94,7 @@ def embedding_backward(slope: Tensor, indices: Tensor, rows: int, padding_idx: i
     flat, slopes = indices.reshape(-1), slope.reshape(-1, slope.shape[-1])
     if padding_idx >= 0:
         slopes = (flat == padding_idx).unsqueeze(1).where(0.0, slopes)
-    return Tensor.zeros(rows, slopes.shape[1], dtype=slope.dtype).index_add(0, flat, slopes)
+    return Tensor.zeros(rows, slopes.shape[1], dtype=slope.dtype).index_add(0, flat, _ready(slopes))
 
 
 @aten("bucketize.Tensor")
@@ -106,3 +113,15 @@ def searchsorted(
     sorter: Tensor | None = None,
 ) -> Tensor:
     return ordered.searchsorted(x, out_int32=out_int32, right=right, side=side, sorter=sorter)
+
+
+@aten("histc")
+def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """How many numbers are in each of equal parts of the range; its end is in the last one."""
+    if min == max:
+        raise NotImplementedError("a histogram whose range depends on values")
+    flat = x.reshape(-1)
+    inside = (flat >= min) & (flat <= max)
+    part = ((flat - min) * (bins / (max - min))).cast(dtypes.int64).clamp(0, bins - 1)
+    counts = Tensor.zeros(bins, dtype=x.dtype)
+    return counts.scatter_add(0, inside.where(part, 0), inside.cast(x.dtype))

@@ -9,6 +9,7 @@ from typing import Any
 from ...dtype import dtypes
 from ...tensor import Tensor
 from ..table import aten
+from .indexing import scatter_add
 from .products import gradients
 
 # *** normalization
@@ -193,6 +194,16 @@ def _of_batch(
     return _batch_norm(x, weight, bias, mean, rstd), mean, rstd, var
 
 
+@aten("_weight_norm_interface_backward")
+def weight_norm_backward(
+    slope: Tensor, direction: Tensor, length: Tensor, norms: Tensor, dim: int
+) -> tuple[Tensor, Tensor]:
+    """Of direction and length of each row along `dim` (Salimans, Kingma: Weight Normalization, 2016)."""
+    axes = tuple(d for d in range(direction.ndim) if d != dim % direction.ndim)
+    along = (slope * direction).sum(axes, True) / norms
+    return (slope - direction * (along / norms)) * (length / norms), along
+
+
 # *** pooling
 
 
@@ -250,8 +261,7 @@ def max_pool2d_backward(
     size = math.prod(x.shape[-2:])
     front = x.shape[:-2]
     zeros = Tensor.zeros(*front, size, dtype=slope.dtype)
-    flat = slope.reshape(*front, -1), places.reshape(*front, -1)
-    return zeros.scatter_add(-1, flat[1], flat[0]).reshape(x.shape)
+    return scatter_add(zeros, -1, places.reshape(*front, -1), slope.reshape(*front, -1)).reshape(x.shape)
 
 
 def _avg_pool(

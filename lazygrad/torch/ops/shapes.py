@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...dtype import dtypes
 from ...tensor import Tensor
 from ..table import aten
 
@@ -117,6 +118,19 @@ def diagonal_scatter(x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, 
 def as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None = None) -> Tensor:
     """Of a tensor that is contiguous in PyTorch: graph.py refuses others."""
     return x.as_strided(tuple(size), tuple(stride), offset or 0)
+
+
+@aten("as_strided_scatter")
+def as_strided_scatter(
+    x: Tensor, source: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None = None
+) -> Tensor:
+    """With what `as_strided` sees of a tensor that is contiguous in PyTorch replaced."""
+    places = Tensor.full(tuple(size), offset or 0, dtype=dtypes.int64)
+    for axis, (count, step) in enumerate(zip(size, stride, strict=True)):
+        shape = [count if d == axis else 1 for d in range(len(size))]
+        places = places + (Tensor.arange(count, dtype=dtypes.int64) * step).reshape(tuple(shape))
+    flat = x.reshape(-1).scatter(0, places.reshape(-1), source.expand(tuple(size)).reshape(-1))
+    return flat.reshape(x.shape)
 
 
 @aten("cat")

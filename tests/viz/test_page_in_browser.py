@@ -133,6 +133,86 @@ def test_a_kernel_in_all_its_forms(shown, recorded):
     assert runs == sorted((k["runs"] for k in recorded["kernels"]), reverse=True)
 
 
+def walked(loops: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A tree of loops in the order in which the page shows it."""
+    return [each for loop in loops for each in (loop, *walked(loop["inside"]))]
+
+
+def longest(recorded: dict[str, Any]) -> dict[str, Any]:
+    """The kernel whose own text has the most loops."""
+    found: dict[str, Any] = max(
+        (k for k in recorded["kernels"] if "details" in k),
+        key=lambda k: len(k["details"]["text_loops"]["own"]),
+    )
+    return found
+
+
+def marked(shown: Any, kind: str = "marked") -> list[int]:
+    """The numbers of the lines of the text that are marked."""
+    found: list[int] = shown.page.evaluate(
+        "kind => [...document.querySelectorAll('#source > span')].flatMap((line, n) => "
+        "line.classList.contains(kind) ? [n] : [])",
+        kind,
+    )
+    return found
+
+
+def test_lines_are_linked_to_loops(shown, recorded):
+    kernel = longest(recorded)
+    details = kernel["details"]
+    page = shown(recorded, view="kernels")
+    page.page.click(f"tr[data-kernel='{kernel['number']}'] button")
+    page.until("#kernel-name", kernel["name"])
+    page.page.wait_for_selector("#text-loops button")
+    for target in ("own", "cuda"):
+        page.page.select_option("#target", target)
+        loops = details["text_loops"][target]
+        buttons = page.page.locator("#text-loops button")
+        assert buttons.count() == len(loops)
+        name, extent, _, _, _, first, last = loops[-1]
+        button = page.page.locator("#text-loops button", has_text=f"{name} in {extent}")
+        button.focus()
+        assert marked(page) == list(range(first, last + 1))
+        assert f"{name} in {extent}" in page.text("#loop-said")
+        page.page.focus("#target")
+        assert marked(page) == []
+        page.page.locator("#source > span").nth(first).click()  # the other way round
+        assert page.page.locator("#text-loops .marked").all_text_contents() == [button.text_content()]
+        page.page.keyboard.press("Enter")  # and back
+    # a loop under an Opt is the loop of the text that walks the same axis
+    page.page.select_option("#target", "own")
+    rows = {row[3]: row for row in details["text_loops"]["own"]}
+    loops = walked(details["opts"][-1]["loops"])
+    place = next(n for n, loop in enumerate(loops) if loop["number"] in rows)
+    page.page.locator("#loops button").nth(place).hover()
+    first, last = rows[loops[place]["number"]][5:]
+    assert marked(page) == list(range(first, last + 1))
+    unrolled = next(n for n, loop in enumerate(loops) if loop["number"] not in rows)
+    page.page.locator("#loops button").nth(unrolled).focus()
+    assert "has no lines of its own" in page.text("#loop-said")
+    assert marked(page) == []
+
+
+def test_the_hot_loop_of_machine_code(shown, recorded):
+    kernel = longest(recorded)
+    hot = kernel["details"]["hot"]
+    name = kernel["details"]["text_loops"]["own"][hot["loop"]][0]
+    page = shown(recorded, view="kernels")
+    page.page.click(f"tr[data-kernel='{kernel['number']}'] button")
+    page.until("#kernel-name", kernel["name"])
+    page.page.select_option("#target", "assembly")
+    lines = [n for first, last in hot["lines"] for n in range(first, last + 1)]
+    assert marked(page, "hot") == lines
+    assert page.text("#hot").startswith(
+        f"Hot loop ({kernel['details']['text_loops']['own'][hot['loop']][0]}): "
+    )
+    assert f"{hot['instructions']} instructions from line {lines[0] + 1} on" in page.text("#hot")
+    page.page.focus("#source")
+    for _ in range(lines[0] + 1):
+        page.page.keyboard.press("ArrowDown")
+    assert set(lines) <= set(marked(page))
+
+
 def test_the_timeline_is_zoomed(shown, recorded):
     page = drawn(shown(recorded, view="timeline"), "timeline")
     kinds: dict[str, int] = {}

@@ -1,5 +1,6 @@
 // Kernels: a table of all, and of one its forms and rewrites, its loops under each Opt, its texts, its place on the
 // roofline.
+import { loopsAndTexts } from "./texts.js";
 import { bytes, callElement, count, draw, facts, make, rate, seconds } from "./words.js";
 
 export function kernelsView(recording) {
@@ -61,7 +62,7 @@ export function kernelsView(recording) {
         ["launch", details.launch ? `grid ${details.launch[0]}, workgroup ${details.launch[1]}` : ""],
       ]));
     }
-    side.append(forms(details), loops(details), texts(details));
+    side.append(forms(details), ...loopsAndTexts(details));
   }
 
   fill((k) => k.seconds);
@@ -100,36 +101,6 @@ function forms(details) {
       button("next", () => go(Number(slider.value) + 1), "step-next"), button("next form", () => form(1), "form-next")),
     heading, text,
     details.steps_left_out ? make("p", { class: "soft" }, `${details.steps_left_out} more steps are not in the recording`) : null);
-}
-
-/** The loops before and after each Opt. */
-function loops(details) {
-  if (!details.opts.length) return make("p", { class: "soft" }, "It is written as a linear program at once: there are no loops to optimize.");
-  const name = make("output", { id: "opt-name" }), tree = make("div", { id: "loops" }), text = make("pre", { tabindex: 0 });
-  const slider = make("input", {
-    type: "range", min: 0, max: details.opts.length - 1, value: details.opts.length - 1, id: "opts", "aria-label": "Opts applied",
-  });
-  const branch = (inside) => (inside.length ? make("ul", { class: "tree" }, inside.map((loop) => make("li", {},
-    `${loop.name} in 0..${loop.size} `, make("span", { class: "kind" }, loop.kind), branch(loop.inside)))) : "");
-  const go = () => {
-    const at = Number(slider.value), shown = details.opts[at];
-    name.textContent = `${at} of ${details.opts.length - 1}: ${shown.opt}`;
-    tree.replaceChildren(branch(shown.loops));
-    text.textContent = shown.text;
-  };
-  slider.addEventListener("input", go);
-  go();
-  return make("section", { "aria-label": "loops" }, make("h2", {}, "Loops, Opt by Opt"), slider, name, tree, text);
-}
-
-function texts(details) {
-  const all = { ...details.sources };
-  if (details.assembly) all.assembly = details.assembly;
-  const text = make("pre", { id: "source", tabindex: 0 });
-  const choice = make("select", { id: "target", "aria-label": "target", onchange: () => { text.textContent = all[choice.value]; } },
-    Object.keys(all).map((name) => make("option", { value: name }, name === "own" ? "its device" : name)));
-  text.textContent = all.own;
-  return make("section", { "aria-label": "texts" }, make("h2", {}, "Text for each target"), choice, text);
 }
 
 /** Operations a second over operations a byte: where the kernel is below what its device can do. */

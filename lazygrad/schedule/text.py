@@ -38,6 +38,19 @@ def form_text(form: Form) -> str:
     return "\n".join(_writes(form) if isinstance(form, Writes) else _template(form))
 
 
+def line_keys(form: Form) -> tuple[str, ...]:
+    """What each line of a graph's text says without the numbers of nodes, which change with every node
+    before: the node, and what its sources are. Of other forms nothing.
+    """
+    if isinstance(form, Asked | PlainGraph):
+        roots = form.roots if isinstance(form, Asked) else [*form.results, *form.stored]
+        shown = {node: _node(node, {}) for node in form.order if node.op not in _BESIDE}
+        below = {node: "; ".join([shown.get(effective(s), _beside(s)) for s in node.src]) for node in shown}
+        keys = [f"{text} <- {'' if is_held(node) else below[node]}" for node, text in shown.items()]
+        return (*keys, "; ".join([shown.get(root, "?") for root in roots]))
+    return ()
+
+
 def kind_of(form: Form) -> str:
     """Forms of one kind have texts that compare line by line."""
     return "graph listing" if isinstance(form, Asked | PlainGraph) else type(form).__name__

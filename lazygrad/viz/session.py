@@ -28,6 +28,7 @@ from ..report.rows import plain_name
 from ..schedule.items import ScheduleItem
 from ..schedule.kernelize import plan_observers
 from ..shape.rules import shape_of
+from .asked import AskedAgain
 from .graphs import LayerMarks, graph_rows
 
 
@@ -67,6 +68,8 @@ class Session:
         self.left_out: dict[str, int] = {}
         self.events: list[list[Any]] = []
         self.graphs: list[dict[str, Any]] = []
+        #: (the number of a graph, the same to be planned again)
+        self.asked: list[tuple[int, AskedAgain]] = []
         self.items: list[dict[str, Any]] = []
         self.allocations: list[list[Any]] = []
         #: (device, AST) → its row; in the order of the first run
@@ -206,6 +209,10 @@ class Session:
                 return
             self._graph_keys.add(key)
             self._nodes += len(graph["nodes"])
+            if not graph["left_out"]:
+                again = AskedAgain.of(roots)
+                if again is not None:
+                    self.asked.append((len(self.graphs), again))
             self.graphs.append({"at": self._time(time.perf_counter()), **graph})
 
     def _placed(self, item: ScheduleItem, row: dict[str, Any]) -> None:
@@ -214,10 +221,12 @@ class Session:
             self._leave_out("items")
             return
         facts = item.kernel.facts
+        plan, place = facts.get("turn", (-1, 0))
         ends = [[end.reason, end.readers, self._call(end.origin)] for end in facts.get("boundaries", ())]
         self.items.append(
             {
-                "plan": facts.get("turn", (-1, 0))[0],
+                "plan": plan,
+                "place": place,
                 "kernel": row["number"],
                 "writes": [self._buffer(buffer) for buffer in item.outputs],
                 "reads": [self._buffer(buffer) for buffer in item.inputs],

@@ -41,15 +41,15 @@ _LEAVES = frozenset((Ops.BIND, Ops.CONST, Ops.DEVICE, Ops.UNIQUE))
 
 
 class AskedAgain:
-    """What was asked for, as rows."""
+    """What was asked for, as rows, and the values that were planned with it (`schedule/readers.py`)."""
 
-    def __init__(self, rows: list[Row], roots: list[int]) -> None:
-        self.rows, self.roots = rows, roots
+    def __init__(self, rows: list[Row], roots: list[int], beside: list[int]) -> None:
+        self.rows, self.roots, self.beside = rows, roots, beside
 
     @classmethod
-    def of(cls, roots: Sequence[UOp]) -> AskedAgain | None:
+    def of(cls, roots: Sequence[UOp], beside: Sequence[UOp] = ()) -> AskedAgain | None:
         """The graph of these roots; None where it has memory of several devices at once, or of open size."""
-        order = toposort_effective(roots)
+        order = toposort_effective([*roots, *beside])
         number: dict[UOp, int] = {}
         rows: list[Row] = []
         for node in order:
@@ -64,10 +64,12 @@ class AskedAgain:
             else:
                 sources = tuple([number[effective(s) if "becomes" in s.facts else s] for s in node.src])
                 rows.append(_Node(node.op, node.dtype, sources, node.arg, node.facts.get("origin")))
-        return cls(rows, [number[effective(root)] for root in roots])
+        return cls(rows, *[[number[effective(root)] for root in some] for some in (roots, beside)])
 
-    def made(self) -> Asked | None:
-        """The graph, with memory of its own; None where a part of it has been computed on its own since."""
+    def made(self) -> tuple[Asked, list[UOp]] | None:
+        """The graph with memory of its own, and what is planned with it; None where a part of it has been
+        computed on its own since.
+        """
         nodes: list[UOp] = []
         for row in self.rows:
             if isinstance(row, _Memory):
@@ -84,4 +86,4 @@ class AskedAgain:
                 nodes.append(node)
             else:
                 nodes.append(row)
-        return Asked.of([nodes[root] for root in self.roots])
+        return Asked.of([nodes[root] for root in self.roots]), [nodes[root] for root in self.beside]

@@ -4,6 +4,7 @@ for each boundary between kernels what would be without it (`schedule/what_if.py
 
 from __future__ import annotations
 
+import functools
 import time
 from collections import Counter
 from typing import Any, NamedTuple
@@ -52,14 +53,17 @@ def add_plans(rows: dict[str, Any], session: Session, seconds: float) -> None:
             left_out += 1
             continue
         try:
-            asked = again.made()
-            if asked is None:
+            made = again.made()
+            if made is None:
+                left_out += 1
                 continue
+            asked, beside = made
             recorder = PlanningRecorder()
             text = form_text(asked)
             first = Form(1, "tensor graph", "what was asked for", text, (), kind_of(asked), line_keys(asked))
             with recorder.recording():
-                planned = Planned(run(COLLECT, asked, Job()), bool(FUSE.value), MEMORY_BUDGET.value)
+                collected = run(COLLECT, asked, Job(functools.partial(tuple, beside)))
+                planned = Planned(collected, bool(FUSE.value), MEMORY_BUDGET.value)
         except _REFUSED:
             left_out += 1
             continue
@@ -137,8 +141,11 @@ def _add_what_if(
                     found[number].append(-1)
                     continue
                 known[alike] = len(rows["without"])
-                told = _told(session, planned.template, planned.without(number, output), costs)
-                rows["without"].append(told)
+                try:
+                    without = planned.without(number, output)
+                except _REFUSED as error:
+                    without = Without("", f"it cannot be planned: {error}")
+                rows["without"].append(_told(session, planned.template, without, costs))
             found[number].append(known[alike])
     missing = sum(each < 0 for ends in found.values() for each in ends)
     if missing:

@@ -79,24 +79,29 @@ class Planned:
         #: for each kernel the values that it stores; passes after the one that builds them keep boundaries
         self.values: list[list[UOp]] = [targets.get(id(k.boundaries), []) for k in self.template.kernels]
 
+    def stays(self, kernel: int, output: int) -> str:
+        """Why a boundary is there in every plan, which is known without another one; "" if it need not be."""
+        boundary = self.template.kernels[kernel].boundaries[output]
+        if output >= len(self.values[kernel]):
+            return "the kernel runs again, to need less memory"
+        if not boundary.readers:
+            return "no other kernel of this plan reads it"
+        said = next((words for begin, words in _STAYS.items() if boundary.reason.startswith(begin)), "")
+        if not said and _ALONE.match(boundary.reason):
+            said = "it is a program of its own, or reads its operands whole"
+        return said
+
     def without(self, kernel: int, output: int) -> Without:
         """The plan if an output of a kernel were not stored for those that read it."""
-        boundary = self.template.kernels[kernel].boundaries[output]
-        reason = boundary.reason
-        if output >= len(self.values[kernel]):
-            return Without("", "the kernel runs again, to need less memory")
-        node = self.values[kernel][output]
-        if not boundary.readers:
-            return Without("", "no other kernel of this plan reads it")
-        if reason == "it is a result":
-            return self._unasked(node)
-        if reason == "contiguous is asked for":
-            return self._not_contiguous(node)
-        said = next((words for begin, words in _STAYS.items() if reason.startswith(begin)), "")
-        if not said and _ALONE.match(reason):
-            said = "it is a program of its own, or reads its operands whole"
+        said = self.stays(kernel, output)
         if said:
             return Without("", said)
+        boundary = self.template.kernels[kernel].boundaries[output]
+        node = self.values[kernel][output]
+        if boundary.reason == "it is a result":
+            return self._unasked(node)
+        if boundary.reason == "contiguous is asked for":
+            return self._not_contiguous(node)
         wanted = "if each kernel that reads it computed it itself"
         if boundary.readers == 1:
             wanted = "if the kernel that reads it computed it itself"

@@ -47,6 +47,7 @@ def add_plans(rows: dict[str, Any], session: Session, seconds: float) -> None:
     """Add to a recording how its graphs were planned, for so many seconds."""
     end = time.monotonic() + seconds
     rows["plans"], rows["without"] = [], []
+    noted: list[tuple[Planned, list[int]]] = []
     left_out = 0
     for number, again in sorted(session.asked, key=lambda each: -len(each[1].rows)):
         if len(rows["plans"]) >= MOST or time.monotonic() > end:
@@ -89,7 +90,9 @@ def add_plans(rows: dict[str, Any], session: Session, seconds: float) -> None:
             }
         )
         if plans:
-            _add_what_if(rows, session, planned, plans, end)
+            noted.append((planned, plans))
+    for planned, plans in noted:
+        _add_what_if(rows, session, planned, plans, end)
     if left_out:
         rows["left_out"]["plans"] = left_out
 
@@ -130,23 +133,30 @@ def _add_what_if(
                 readers.setdefault((source[1], source[2]), []).append(kernel.ast)
     known: dict[Any, int] = {}
     costs: dict[Key, _Cost | None] = {}
-    found: dict[int, list[int]] = {}
-    for number, kernel in enumerate(kernels):
-        found[number] = []
-        for output, boundary in enumerate(kernel.boundaries):
-            # the same kernel, read by the same kernels, as in each layer of a network
-            alike = (kernel.ast, output, boundary.reason, tuple(readers.get((number, output), ())))
-            if alike not in known:
-                if time.monotonic() > end:
-                    found[number].append(-1)
-                    continue
-                known[alike] = len(rows["without"])
-                try:
-                    without = planned.without(number, output)
-                except _REFUSED as error:
-                    without = Without("", f"it cannot be planned: {error}")
-                rows["without"].append(_told(session, planned.template, without, costs))
-            found[number].append(known[alike])
+    found = {number: [-1] * len(kernel.boundaries) for number, kernel in enumerate(kernels)}
+    places = [(number, output) for number, outputs in found.items() for output in range(len(outputs))]
+    # what needs no other plan first, then by the bytes that go through memory
+    for number, output in sorted(
+        places, key=lambda at: (not planned.stays(*at), -_through_memory(kernels, *at))
+    ):
+        kernel = kernels[number]
+        # the same kernel, read by the same kernels, as in each layer of a network
+        alike = (
+            kernel.ast,
+            output,
+            kernel.boundaries[output].reason,
+            tuple(readers.get((number, output), ())),
+        )
+        if alike not in known:
+            if time.monotonic() > end and not planned.stays(number, output):
+                continue
+            try:
+                without = planned.without(number, output)
+            except _REFUSED as error:
+                without = Without("", f"it cannot be planned: {error}")
+            known[alike] = len(rows["without"])
+            rows["without"].append(_told(session, planned.template, without, costs))
+        found[number][output] = known[alike]
     missing = sum(each < 0 for ends in found.values() for each in ends)
     if missing:
         rows["left_out"]["boundaries"] = rows["left_out"].get("boundaries", 0) + missing
@@ -154,6 +164,11 @@ def _add_what_if(
     for item in rows["items"]:
         if item["plan"] in wanted:
             item["without"] = found[item["place"]]
+
+
+def _through_memory(kernels: list[KernelTemplate], number: int, output: int) -> int:
+    made, boundary = kernels[number].outputs[output], kernels[number].boundaries[output]
+    return made.size * made.dtype.itemsize * (1 + boundary.readers)
 
 
 def _told(

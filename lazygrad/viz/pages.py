@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..ir.expression import arg_text, expression
 from ..ir.ops import Ops
@@ -61,6 +61,20 @@ def pages(recording: Recording, full: bool = False, fold: bool = False) -> list[
         found.append(Page(heading, _folded(marked) if fold else _cut(marked, full), number))
         before, kind = (now, form.keys), shape
     return found
+
+
+def page_rows(recording: Recording, steps: Sequence[Page]) -> list[dict[str, Any]]:
+    """Steps as plain values, with the number of the form that each is or leads to."""
+    return [
+        {
+            "form": recording.forms[page.form].number,
+            "heading": page.heading,
+            "rule": page.rule,
+            "place": page.place,
+            "lines": [list(line) for line in page.lines],
+        }
+        for page in steps
+    ]
 
 
 def plain(recording: Recording, full: bool = False) -> Iterator[str]:

@@ -23,7 +23,7 @@ from ..schedule.plan import COLLECT, Job, run
 from ..schedule.template import KernelTemplate, Template
 from ..schedule.text import form_text, kind_of, line_keys
 from ..schedule.what_if import Planned, Without
-from .pages import pages
+from .pages import page_rows, pages
 from .record import Form, PlanningRecorder, Recording
 from .session import Session
 
@@ -68,7 +68,8 @@ def add_plans(rows: dict[str, Any], session: Session, seconds: float) -> None:
         except _REFUSED:
             left_out += 1
             continue
-        steps = pages(Recording("", "", (first, *recorder.forms)), fold=True)
+        recording = Recording("", "", (first, *recorder.forms))
+        steps = pages(recording, fold=True)
         kernels = [_key(kernel) for kernel in planned.template.kernels]
         plans = _the_same(rows["items"], [_number(session, key) for key in kernels])
         rows["plans"].append(
@@ -76,16 +77,7 @@ def add_plans(rows: dict[str, Any], session: Session, seconds: float) -> None:
                 "graph": number,
                 "plans": plans,
                 "kernels": len(kernels),
-                "steps": [
-                    {
-                        "form": 1,
-                        "heading": page.heading,
-                        "rule": page.rule,
-                        "place": page.place,
-                        "lines": [list(line) for line in page.lines],
-                    }
-                    for page in steps[:STEPS]
-                ],
+                "steps": page_rows(recording, steps[:STEPS]),
                 "steps_left_out": max(len(steps) - STEPS, 0),
             }
         )

@@ -261,9 +261,9 @@ def test_the_hot_loop_of_machine_code(shown, recorded):
     assert marked(page, "hot") == lines
     assert page.text("#hot").startswith(f"Hot loop ({name}): ")
     assert f"{hot['instructions']} instructions from line {lines[0] + 1} on" in page.text("#hot")
-    page.page.focus("#source")
-    for _ in range(lines[0] + 1):
-        page.page.keyboard.press("ArrowDown")
+    page.page.locator("#source > span").nth(lines[0]).click()
+    page.page.keyboard.press("ArrowDown")
+    assert page.text("#loop-said").startswith(f"line {lines[0] + 2}: {name} in ")
     assert set(lines) <= set(marked(page))
 
 

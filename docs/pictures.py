@@ -25,13 +25,27 @@ from lazygrad.viz.server import Server  # noqa: E402
 from tests.exporting.browser import Shown, chromium, playwright  # noqa: E402
 
 FOLDER = ROOT / "docs" / "viz"
-VIEWS = ("schedule", "tensors", "kernels", "timeline", "memory", "training")
+#: A picture → the view that it is of.
+PICTURES = {
+    **{view: view for view in ("schedule", "planning", "tensors", "kernels")},
+    "texts": "kernels",
+    **{view: view for view in ("timeline", "memory", "training")},
+}
 #: Milliseconds in which a picture that is asked for is surely drawn.
 DRAWN = 1500
 COLORS = 48
+#: What is there when a view is, where that takes longer than its picture.
+READY = {"planning": "#plan-step-text", "kernels": "#text-loops button"}
 #: What is clicked before a picture is taken.
 FIRST = {
-    "schedule": "viewer.views.schedule.view.select(viewer.views.schedule.view.nodes.length >> 1)",
+    "schedule": "(() => { const v = viewer.views.schedule.view, known = viewer.recording.without; "
+    "const looked = ({ item }) => item.without?.length === 1 && known[item.without[0]]?.cycles; "
+    "v.select(v.nodes.findIndex(looked)); })()",
+    "planning": "document.querySelector('#plan-form-next').click()",
+    "texts": "(() => { const choice = document.querySelector('#target'); choice.value = 'c'; "
+    "choice.dispatchEvent(new Event('change')); "
+    "[...document.querySelectorAll('#text-loops button')].at(-1).click(); "
+    "document.querySelector('#loops').scrollIntoView(); })()",
     "tensors": "(async () => { const v = viewer.views.tensors.view; for (let n = 0; n < 2; n++) { "
     "v.onopen(v.nodes.find((node) => node.group && node.id.startsWith('layer'))); "
     "await new Promise((done) => setTimeout(done, 400)); } v.fit(); })()",
@@ -73,12 +87,13 @@ def take(recording: str, logs: list[Path]) -> None:
         with playwright() as started, chromium(started) as browser:
             page = Shown(browser, server.url).page
             page.set_viewport_size({"width": 1180, "height": 700})
-            for view in VIEWS:
+            for name, view in PICTURES.items():
                 page.click(f"#tab-{view}")
+                page.wait_for_selector(READY.get(view, f"#view-{view}"))
                 page.wait_for_timeout(DRAWN)
-                page.evaluate(FIRST[view])
+                page.evaluate(FIRST[name])
                 page.wait_for_timeout(DRAWN)
-                small(page.screenshot(), f"{view}.png")
+                small(page.screenshot(), f"{name}.png")
             page.emulate_media(color_scheme="dark")
             page.set_viewport_size({"width": 390, "height": 700})
             page.click("#tab-schedule")

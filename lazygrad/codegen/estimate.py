@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..dtype import dtypes
@@ -10,9 +10,11 @@ from ..ir import index
 from ..ir.index import sint
 from ..ir.nest import ranges_of
 from ..ir.ops import ELEMENTWISE, Ops
-from ..ir.uop import UOp
+from ..ir.uop import UOp, toposort
 from ..renderer import Estimates
 from ..shape import smin
+from ..shape.sizes import vmax
+from .predict import turns_of
 
 #: Elementwise ops that do not count as arithmetic: they choose, convert or watch.
 _FREE = frozenset((Ops.CAST, Ops.BITCAST, Ops.WHERE, Ops.CHECK))
@@ -28,7 +30,7 @@ def estimate(sink: UOp) -> Estimates:
         if op is Ops.REDUCE:
             operations += _turns(ranges_of(node) | set(node.src[1:]), turns)
         elif op in ELEMENTWISE:
-            if op not in _FREE and node.src[-1].dtype is not dtypes.index and node.dtype is not dtypes.index:
+            if _is_arithmetic(node):
                 operations += _turns(ranges_of(node), turns)
         elif op is Ops.INDEX and node.src[0].op is Ops.DEFINE_GLOBAL:
             buffer = node.src[0]
@@ -37,6 +39,36 @@ def estimate(sink: UOp) -> Estimates:
     for buffer, elements in touched.items():
         total += smin(elements, buffer.dtype.size) * buffer.dtype.base.itemsize  # type: ignore[attr-defined]
     return Estimates(_plain(operations), _plain(total))
+
+
+def executed(uops: Sequence[UOp]) -> int:
+    """The arithmetic of a linear program as often as it runs, of vectors each lane, but for addresses.
+
+    More than `estimate` says where a program computes something again that it could have kept.
+    """
+    addresses = toposort(
+        [index for node in uops if node.op is Ops.INDEX for index in node.src[1:]],
+        lambda node: () if node.op is Ops.LOAD else node.src,
+    )
+    beside = set(addresses)
+    operations, times, outer = 0, 1, list[int]()
+    for node in uops:
+        if node.op is Ops.RANGE:
+            outer.append(times)
+            times *= turns_of(node)
+        elif node.op is Ops.ENDRANGE:
+            times = outer.pop()
+        elif node.op is Ops.SPECIAL:
+            times *= vmax(node.arg[1])
+        elif node not in beside and _is_arithmetic(node):
+            operations += times * node.dtype.count * (2 if node.op is Ops.MULACC else 1)
+    return operations
+
+
+def _is_arithmetic(node: UOp) -> bool:
+    if node.op not in ELEMENTWISE or node.op in _FREE:
+        return False
+    return node.src[-1].dtype is not dtypes.index and node.dtype is not dtypes.index
 
 
 def _turns(ranges: Iterable[UOp], known: dict[Any, sint]) -> sint:

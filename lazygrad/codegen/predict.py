@@ -44,11 +44,7 @@ def _walk(uops: Sequence[UOp], target: Target) -> list[Loop]:
     places: dict[Alike, list[tuple[int, int]]] = {}
     for u in uops:
         if u.op is Ops.RANGE:
-            begin, end = (
-                bounds(s)[n] if s.dtype is dtypes.index else _at_most(s) for n, s in enumerate(u.src[:2])
-            )
-            turns = float(max(end - (begin if len(u.src) > 1 else 0), 1))
-            now = loop_of[u] = Loop(turns, now, pieces=u.arg.kind is AxisType.THREAD)
+            now = loop_of[u] = Loop(float(turns_of(u)), now, pieces=u.arg.kind is AxisType.THREAD)
             now.issued += target.core.turn
             loops.append(now)
         elif u.op is Ops.ENDRANGE:
@@ -115,6 +111,14 @@ def _is_scalar(u: UOp) -> bool:
 def _once_in_a_loop(u: UOp) -> bool:
     """Whether a branch is taken in one turn of a loop: what it holds counts once (`late_sums.py`)."""
     return u.op is Ops.IF and u.src[0].op is Ops.CMPEQ and u.src[0].src[0].op is Ops.RANGE
+
+
+def turns_of(loop: UOp) -> int:
+    """How often a RANGE of a linear program turns at most."""
+    begin, end = (
+        bounds(s)[n] if s.dtype is dtypes.index else _at_most(s) for n, s in enumerate(loop.src[:2])
+    )
+    return max(int(end - begin), 1)
 
 
 def _at_most(size: UOp) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 from ..viz.details import add_details
 from ..viz.files import RecordingError, read_recording, write_recording
 from ..viz.live import SECONDS
+from ..viz.planning import add_plans
 from ..viz.schedule_text import schedule_text
 from ..viz.server import Server
 from ..viz.session import Session
@@ -93,5 +94,6 @@ def _recording(given: argparse.Namespace) -> tuple[dict[str, Any] | None, int]:
     rows = session.rows()
     rows["made"]["script"] = name_of(given)
     if not given.text and not given.svg:
+        add_plans(rows, session, given.seconds / 4)
         add_details(rows, list(session.kernels), given.seconds)
     return rows, status

@@ -57,6 +57,8 @@ planning = lock_across_fork()
 
 #: Called with what is asked for, before it is planned.
 plan_observers: list[Callable[[Sequence[UOp]], None]] = []
+#: Called with all that is planned with it, after that.
+collected_observers: list[Callable[[Asked], None]] = []
 
 _families: dict[Any, _Family] = {}
 #: So many plans are kept; above them the older half goes.
@@ -85,7 +87,10 @@ def kernelize(roots: Sequence[UOp], pending: Pending, attempt: Attempt | None = 
             observer(wanted)
         if CHECK == 1:
             verify(UOp(Ops.SINK, src=tuple(wanted)), TENSOR, "the methods of Tensor")
-        _plan_and_bind(run(COLLECT, _with_siblings(Asked.of(wanted)), Job(pending)), attempt)
+        asked = run(COLLECT, _with_siblings(Asked.of(wanted)), Job(pending))
+        for each in collected_observers:
+            each(asked)
+        _plan_and_bind(asked, attempt)
         if listeners:
             tell("plan", start, wanted)
 

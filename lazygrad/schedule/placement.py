@@ -77,8 +77,11 @@ class Placement:
         prices: Callable[[UOp], int] | None,
         fuse: bool,
         beside: bool = False,
+        inline: frozenset[UOp] = frozenset(),
     ) -> None:
         self.graph, stored = graph, graph.stored
+        #: values that are computed where they are used, whatever the rules say
+        self.inline = inline
         #: whole writes are no nodes of their own: their values are results
         self.order = [node for node in graph.order if node not in stored]
         self.stored = stored
@@ -111,7 +114,9 @@ class Placement:
                 self._store(node, self.must[node])
             elif node in self.uses:
                 rows = self._rows(node)
-                reason = self.one_passes.why(node) or self._why_store(node, rows)
+                reason = ""
+                if node not in self.inline:
+                    reason = self.one_passes.why(node) or self._why_store(node, rows)
                 if reason and not self._is_spread(node):
                     self._store(node, reason)
                 else:

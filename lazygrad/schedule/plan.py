@@ -55,6 +55,7 @@ class Job(NamedTuple):
     beside   values that are made of the same ones, in the same loops, are stored by one kernel
     budget   bytes that a plan may take on each device; 0 = any
     parts    positions of what may be a part of other memory: all memory but plain buffers
+    inline   values that are computed where they are used, whatever the rules say (`what_if.py`)
     """
 
     pending: Pending = tuple
@@ -66,6 +67,7 @@ class Job(NamedTuple):
     beside: bool = False
     budget: int = 0
     parts: frozenset[int] = frozenset()
+    inline: frozenset[UOp] = frozenset()
 
 
 class Pass(NamedTuple):
@@ -106,7 +108,7 @@ def _check_plain(graph: PlainGraph, name: str) -> None:
 
 
 def _place(graph: PlainGraph, job: Job) -> Placed:
-    return Placement(graph, job.target, job.prices, job.fuse, job.beside).run()
+    return Placement(graph, job.target, job.prices, job.fuse, job.beside, job.inline).run()
 
 
 def _choose_memory(placed: Placed, job: Job) -> Writes:
@@ -120,7 +122,7 @@ def _build_kernels(writes: Writes, job: Job) -> Template:
     def plan_kernels(asked: Asked) -> Template:
         form: Any = asked
         # a kernel runs once a turn, so fewer pay more than elsewhere; a budget is that of the whole plan
-        inner = job._replace(beside=True, budget=0)
+        inner = job._replace(beside=True, budget=0, inline=frozenset())
         for step in PLAN:  # nobody watches: what is watched is the plan that the loop stands in
             form = step.run(form, inner)
         return cast("Template", form)
@@ -224,14 +226,18 @@ def run(passes: Sequence[Pass], form: Any, job: Job) -> Any:
 
 def plan(asked: Asked, fuse: bool, budget: int = 0) -> Template:
     """Plan the kernels that compute what is asked for, in `budget` bytes if there is one."""
+    template: Template = run(PLAN, asked, job_for(asked, fuse, budget))
+    return template
+
+
+def job_for(asked: Asked, fuse: bool, budget: int = 0) -> Job:
+    """What the passes of PLAN may ask for where this is to be planned."""
     target, prices = _target_of(asked.roots)
     parts = frozenset[int]()
     if budget:
         order = nameable(asked.order)
         parts = frozenset(n for n, node in enumerate(order) if is_held(node) and node.op is not Ops.BUFFER)
-    job = Job(target=target, prices=prices, fuse=fuse, budget=budget, parts=parts)
-    template: Template = run(PLAN, asked, job)
-    return template
+    return Job(target=target, prices=prices, fuse=fuse, budget=budget, parts=parts)
 
 
 #: What PLAN_FOR can be besides nothing, or `cuda:` and an architecture → what has the Target.

@@ -38,6 +38,19 @@ def form_text(form: Form) -> str:
     return "\n".join(_writes(form) if isinstance(form, Writes) else _template(form))
 
 
+def line_keys(form: Form) -> tuple[str, ...]:
+    """What each line of a graph's text says without the numbers of nodes, which change with every node
+    before: the node, and what its sources are. Of other forms nothing.
+    """
+    if isinstance(form, Asked | PlainGraph):
+        roots = form.roots if isinstance(form, Asked) else [*form.results, *form.stored]
+        shown = {node: _own(node) for node in form.order if node.op not in _BESIDE}
+        below = {node: "; ".join([shown.get(effective(s), _beside(s)) for s in node.src]) for node in shown}
+        keys = [f"{text} <- {'' if is_held(node) else below[node]}" for node, text in shown.items()]
+        return (*keys, "; ".join([shown.get(root, "?") for root in roots]))
+    return ()
+
+
 def kind_of(form: Form) -> str:
     """Forms of one kind have texts that compare line by line."""
     return "graph listing" if isinstance(form, Asked | PlainGraph) else type(form).__name__
@@ -64,12 +77,20 @@ def _graph(order: Iterable[UOp], results: Iterable[UOp]) -> str:
     return "\n".join([*lines, f"wanted: {wanted}"])
 
 
-def _node(node: UOp, number: dict[UOp, str]) -> str:
+def _own(node: UOp) -> str:
+    """What a line says of the node alone."""
     shown = f"{node.op.name} {node.dtype!r} {shape_text(shape_of(node))}".replace("dtypes.", "")
     if is_held(node):
         return shown
     if node.arg is not None and node.op not in (Ops.RESHAPE, Ops.EXPAND):  # their shape is
         shown += f", {arg_text(node)}"
+    return shown
+
+
+def _node(node: UOp, number: dict[UOp, str]) -> str:
+    shown = _own(node)
+    if is_held(node):
+        return shown
     sources = [number.get(source) or number.get(effective(source)) or _beside(source) for source in node.src]
     return f"{shown}, of {', '.join(sources)}" if sources else shown
 

@@ -24,11 +24,13 @@ from ..ir.uop import UOp
 from ..renderer import Renderer
 from ..renderer.cstyle import CStyleRenderer
 from ..report.roofline import roofline
-from .pages import pages
+from .machine_code import hot_loop, machine_loops
+from .pages import page_rows, pages
+from .program_lines import TextLoop, loops_of_text
 from .record import record
 
 #: Lines of machine code, steps of one kernel.
-ASSEMBLY, STEPS = 400, 400
+ASSEMBLY, STEPS = 1000, 400
 #: What a kernel may be that a target cannot have.
 _REFUSED = (NotImplementedError, CompileError, DeviceError, KernelOptError, ValueError)
 
@@ -63,21 +65,14 @@ def details(device: str, ast: UOp) -> dict[str, Any]:
     recording = record(ast, renderer, opts)
     steps = pages(recording)
     spec = compile_kernel(ast, renderer, opts)
+    texts = {"own": (spec.src, loops_of_text(spec, renderer)), **_other_targets(ast)}
     return {
-        "steps": [
-            {
-                "form": recording.forms[page.form].number,
-                "heading": page.heading,
-                "rule": page.rule,
-                "place": page.place,
-                "lines": [list(line) for line in page.lines],
-            }
-            for page in steps[:STEPS]
-        ],
+        "steps": page_rows(recording, steps[:STEPS]),
         "steps_left_out": max(len(steps) - STEPS, 0),
         "opts": list(_each_opt(ast, renderer, spec.applied_opts)),
-        "sources": {"own": spec.src, **_other_targets(ast)},
-        "assembly": _assembly(found, spec.src),
+        "sources": {name: text for name, (text, _) in texts.items()},
+        "text_loops": {name: [_row(loop) for loop in loops] for name, (_, loops) in texts.items()},
+        **_machine_code(_assembly(found, spec.src), texts["own"][1]),
         "cycles": round(predict(spec.uops, renderer.target)) if spec.uops else None,
         "launch": [str(spec.global_size), str(spec.local_size)] if spec.global_size else None,
     }
@@ -107,37 +102,73 @@ def _tree(block: Block, names: dict[UOp, str]) -> list[dict[str, Any]]:
     for item in block.items:
         if isinstance(item, Block) and item.range is not None:
             size = render(item.range.src[-1])
-            kind = item.range.arg.kind.name
             found.append(
-                {"name": names[item.range], "size": size, "kind": kind, "inside": _tree(item, names)}
+                {
+                    "name": names[item.range],
+                    "size": size,
+                    "kind": item.range.arg.kind.name,
+                    "number": str(item.range.arg.id),
+                    "inside": _tree(item, names),
+                }
             )
     return found
 
 
-def _other_targets(ast: UOp) -> dict[str, str]:
-    """The kernel's text for each target that needs no device here, or why there is none."""
+def _other_targets(ast: UOp) -> dict[str, tuple[str, list[TextLoop]]]:
+    """The kernel's text for each target that needs no device here, with its loops, or why there is none."""
     makers: dict[str, Any] = {
         "c": CStyleRenderer,
         **{name: make for name, (_, make) in TARGETS.items() if make},
     }
-    texts = {}
+    texts: dict[str, tuple[str, list[TextLoop]]] = {}
     for name, make in makers.items():
         try:
-            texts[name] = compile_kernel(ast, make()).src
+            renderer = make()
+            spec = compile_kernel(ast, renderer)
+            texts[name] = spec.src, loops_of_text(spec, renderer)
         except _REFUSED as error:
-            texts[name] = f"not for this target: {error}"
+            texts[name] = f"not for this target: {error}", []
     return texts
+
+
+def _row(loop: TextLoop) -> list[Any]:
+    return [loop.name, loop.extent, loop.kind, loop.number, loop.around, loop.first, loop.last]
 
 
 def _assembly(device: Any, source: str) -> str:
     if device.compiler is None:
         return ""
     try:
-        lines = device.compiler.disassemble(source).splitlines()
+        found: str = device.compiler.disassemble(source)
     except _REFUSED as error:
         return str(error)
+    return found
+
+
+def _machine_code(text: str, loops: Sequence[TextLoop]) -> dict[str, Any]:
+    """Machine code, as much of it as is kept, the lines of each of its loops, and which loop is hot."""
+    lines = text.splitlines()
+    found = machine_loops(lines, loops)
+    hot = hot_loop(lines, found, loops)
+    if hot is not None:
+        hot["lines"] = _spans(hot["lines"])
     more = [f"... {len(lines) - ASSEMBLY} more lines"] if len(lines) > ASSEMBLY else []
-    return "\n".join([*lines[:ASSEMBLY], *more])
+    return {
+        "assembly": "\n".join([*lines[:ASSEMBLY], *more]),
+        "machine_loops": [[loop.loop, _spans(loop.lines)] for loop in found],
+        "hot": hot,
+    }
+
+
+def _spans(numbers: Sequence[int]) -> list[list[int]]:
+    """Sorted numbers as [first, last] of those that follow each other."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return found
 
 
 def _roofline(device: str) -> dict[str, Any] | None:

@@ -11,8 +11,12 @@
 "kernels"      what ran, each once: {"number", "name", "kind", "device", "shape", "calls", "runs",
                "seconds", "best", "ops", "accessed", "does", "details"} (`details.py`; not for all)
 "items"        kernels where they stand in plans: {"plan", "kernel", "writes", "reads", "sizes", "ends",
-               "kept"}; what is written and read is [number of the memory, bytes]; "ends" says why each
-               output is stored: [reason, kernels that read it again, call]
+               "kept", "place", "without"}; what is written and read is [number of the memory, bytes];
+               "ends" says why each output is stored: [reason, kernels that read it again, call]; "place" is
+               the kernel's number in its plan, "without" the rows below of its ends (-1: not looked at)
+"without"      what plans would be without a boundary: {"wanted", "refused", "kernels", "cycles",
+               "operations", "bytes", "seconds"} (`planning.py`); of numbers those now and those then
+"plans"        how graphs became kernels: {"graph", "plans", "kernels", "steps", "steps_left_out"}
 "events"       [kind, begin, duration, thread, device, what] in microseconds; what: the number of a kernel,
                or -1 minus that of a name
 "allocations"  [begin, end (null: not freed), bytes, device, kernel that wrote it first (-1), call (-1)]

@@ -17,6 +17,7 @@ from pathlib import Path
 from ..config import VIZ, Context
 from .details import add_details
 from .files import write_recording
+from .planning import add_plans
 from .session import Session
 
 #: Seconds for what there is to see of kernels; the rest of them has no forms in the recording.
@@ -27,6 +28,7 @@ def save(session: Session, path: str | os.PathLike[str], seconds: float = SECOND
     """Write what a session has noted, with what there is to see of its kernels."""
     rows = session.rows()
     with Context(DEBUG=0):
+        add_plans(rows, session, seconds / 4)
         add_details(rows, list(session.kernels), seconds)
     write_recording(rows, path)
 

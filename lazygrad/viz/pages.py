@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..ir.expression import arg_text, expression
 from ..ir.ops import Ops
@@ -22,6 +22,8 @@ from .record import Form, Recording, Rewrite
 LIMIT, STEPS, WIDTH = 80, 300, 70
 #: What is told in brief: lines of a form and of the last one, characters of a line.
 BRIEF, BRIEF_LAST, WIDE = 5, 20, 110
+#: Lines around one that has changed, and lines of a form that is folded.
+AROUND, FOLDED = 2, 300
 
 
 class Page(NamedTuple):
@@ -36,10 +38,13 @@ class Page(NamedTuple):
     place: str = ""
 
 
-def pages(recording: Recording, full: bool = False) -> list[Page]:
-    """Every step, in order: the rewrites that led to a form, then the form."""
+def pages(recording: Recording, full: bool = False, fold: bool = False) -> list[Page]:
+    """Every step, in order: the rewrites that led to a form, then the form.
+
+    fold  of a form, only what has changed is shown, with what stands around it
+    """
     found: list[Page] = []
-    before: list[str] | None = None
+    before: tuple[list[str], tuple[str, ...]] = [], ()
     kind = ""
     for number, form in enumerate(recording.forms):
         heading = f"form {form.number}, after {form.name}: {form.promise}"
@@ -52,10 +57,24 @@ def pages(recording: Recording, full: bool = False) -> list[Page]:
         if len(form.rewrites) > STEPS and not full:
             heading += f" (and {len(form.rewrites) - STEPS} more rewrites: --full shows them)"
         now, shape = form_text(form), _kind(form)
-        marked = _marked(before if shape == kind else None, now)
-        found.append(Page(heading, _cut(marked, full), number))
-        before, kind = now, shape
+        marked = _marked(before[0], now, before[1], form.keys) if shape == kind else _unmarked(now)
+        found.append(Page(heading, _folded(marked) if fold else _cut(marked, full), number))
+        before, kind = (now, form.keys), shape
     return found
+
+
+def page_rows(recording: Recording, steps: Sequence[Page]) -> list[dict[str, Any]]:
+    """Steps as plain values, with the number of the form that each is or leads to."""
+    return [
+        {
+            "form": recording.forms[page.form].number,
+            "heading": page.heading,
+            "rule": page.rule,
+            "place": page.place,
+            "lines": [list(line) for line in page.lines],
+        }
+        for page in steps
+    ]
 
 
 def plain(recording: Recording, full: bool = False) -> Iterator[str]:
@@ -109,17 +128,43 @@ def _kind(form: Form) -> str:
     return LINEAR if isinstance(form.value, tuple) else form.kind
 
 
-def _marked(before: Sequence[str] | None, now: Sequence[str]) -> list[tuple[str, str]]:
-    """The lines with what went and what came."""
-    if before is None:
-        return [(" ", line) for line in now]
+def _unmarked(now: Sequence[str]) -> list[tuple[str, str]]:
+    return [(" ", line) for line in now]
+
+
+def _marked(
+    before: Sequence[str], now: Sequence[str], old: Sequence[str] = (), new: Sequence[str] = ()
+) -> list[tuple[str, str]]:
+    """The lines with what went and what came; `old` and `new` are by what they are compared, if not as they
+    are.
+    """
+    if len(old) != len(before) or len(new) != len(now):
+        old, new = before, now
     lines: list[tuple[str, str]] = []
-    for change, a, b, c, d in difflib.SequenceMatcher(None, before, now, autojunk=False).get_opcodes():
+    for change, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if change == "equal":
             lines += [(" ", line) for line in now[c:d]]
         else:
             lines += [("-", line) for line in before[a:b]] + [("+", line) for line in now[c:d]]
     return lines
+
+
+def _folded(lines: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """What has changed with the lines around it; everything where nothing has. At most FOLDED lines."""
+    changed = [n for n, (mark, _) in enumerate(lines) if mark != " "]
+    shown = set(range(len(lines)))
+    if changed:
+        shown &= {n + by for n in changed for by in range(-AROUND, AROUND + 1)}
+    kept = sorted(shown)[:FOLDED]
+    found: list[tuple[str, str]] = []
+    at = 0
+    for number in [*kept, len(lines)]:
+        if number > at:
+            found.append((" ", f"... {number - at} more lines"))
+        if number < len(lines):
+            found.append(lines[number])
+        at = number + 1
+    return tuple(found)
 
 
 def _cut(lines: Sequence[tuple[str, str]], full: bool) -> tuple[tuple[str, str], ...]:

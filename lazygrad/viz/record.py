@@ -19,7 +19,7 @@ from ..ir.uop import UOp
 from ..renderer import Renderer
 from ..schedule.kernelize import plan_observers
 from ..schedule.plan import Pass, pass_observers
-from ..schedule.text import form_text, kind_of
+from ..schedule.text import form_text, kind_of, line_keys
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -44,6 +44,7 @@ class Form:
 
     value   a graph, a linear program (a tuple of nodes), or text
     kind    of a text: what changed since the form before is marked where that is of the same kind
+    keys    of a text by what its lines are compared, if not as they are
     """
 
     number: int
@@ -52,6 +53,7 @@ class Form:
     value: UOp | tuple[UOp, ...] | str
     rewrites: tuple[Rewrite, ...] = ()
     kind: str = "text"
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,8 @@ class PlanningRecorder:
             return
         text = form_text(after)
         if rewrites or text != form_text(before):
-            self.forms.append(Form(1, step.name, step.promise, text, rewrites, kind_of(after)))
+            form = Form(1, step.name, step.promise, text, rewrites, kind_of(after), line_keys(after))
+            self.forms.append(form)
 
 
 def noting(seen: list[Rewrite]) -> Callable[[str, str, UOp, Any], None]:

@@ -17,6 +17,8 @@ from .timeline import trace_events
 
 PAGE = Path(__file__).parent / "page"
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+#: What the first view does not need is asked for when a view does.
+PARTS = ("graphs", "events", "allocations")
 #: Names of this machine.
 HOSTS = ("localhost", "127.0.0.1", "[::1]")
 #: What a page of ours may do: nothing with another host, no code that is not one of its files.
@@ -31,18 +33,27 @@ HEADERS = {
 
 
 def application(recording: dict[str, Any], logs: Sequence[Path] = ()) -> Any:
-    """The ASGI application: the page's files, `/recording.json` without the kernels' details,
-    `/kernels/N.json` with those of one, `/trace.json` for Perfetto, `/logs.json` with learning curves.
+    """The ASGI application: the page's files, `/recording.json` with what every view needs,
+    `/parts/NAME.json` with what some need, `/kernels/N.json` and `/plans/N.json` with what there is to see
+    of one, `/trace.json` for Perfetto, `/logs.json` with learning curves.
     """
     from starlette.applications import Starlette
     from starlette.responses import Response
     from starlette.routing import Route
 
-    details = [kernel.get("details") for kernel in recording["kernels"]]
+    plans = recording.get("plans", [])
+    steps = ("steps", "steps_left_out")
     brief = [{k: v for k, v in kernel.items() if k != "details"} for kernel in recording["kernels"]]
-    for row, found in zip(brief, details, strict=True):
-        row["has_details"] = found is not None
-    whole = {**recording, "kernels": brief, "logs": [path.name for path in logs]}
+    for row, each in zip(brief, recording["kernels"], strict=True):
+        row["has_details"] = each.get("details") is not None
+    whole = {
+        **{name: value for name, value in recording.items() if name not in PARTS},
+        "kernels": brief,
+        "plans": [{k: v for k, v in plan.items() if k not in steps} for plan in plans],
+        "counts": {name: len(recording[name]) for name in PARTS},
+        "logs": [path.name for path in logs],
+    }
+    texts: dict[str, bytes] = {}
 
     def answer(request: Any, kind: str, content: bytes) -> Any:
         if not _is_ours(request.headers):
@@ -53,14 +64,33 @@ def application(recording: dict[str, Any], logs: Sequence[Path] = ()) -> Any:
     def as_json(request: Any, value: Any) -> Any:
         return answer(request, "application/json", json.dumps(value, separators=(",", ":")).encode())
 
+    def kept(request: Any, name: str, value: Any) -> Any:
+        """What does not change is written once."""
+        if name not in texts:
+            texts[name] = json.dumps(value, separators=(",", ":")).encode()
+        return answer(request, "application/json", texts[name])
+
+    def missing(what: str) -> Any:
+        return Response(f"there is no such {what}", 404, HEADERS, "text/plain")
+
     async def all_of_it(request: Any) -> Any:
-        return as_json(request, whole)
+        return kept(request, "", whole)
+
+    async def part(request: Any) -> Any:
+        name = request.path_params["name"]
+        return kept(request, name, recording[name]) if name in PARTS else missing("part")
 
     async def kernel(request: Any) -> Any:
         number = request.path_params["number"]
-        if number >= len(details):
-            return Response("there is no such kernel", 404, HEADERS, "text/plain")
-        return as_json(request, details[number])
+        if number >= len(brief):
+            return missing("kernel")
+        return as_json(request, recording["kernels"][number].get("details"))
+
+    async def plan(request: Any) -> Any:
+        number = request.path_params["number"]
+        if number >= len(plans):
+            return missing("plan")
+        return as_json(request, {name: plans[number][name] for name in steps})
 
     async def trace(request: Any) -> Any:
         return as_json(request, trace_events(recording))
@@ -70,7 +100,9 @@ def application(recording: dict[str, Any], logs: Sequence[Path] = ()) -> Any:
 
     routes = [
         Route("/recording.json", all_of_it),
+        Route("/parts/{name}.json", part),
         Route("/kernels/{number:int}.json", kernel),
+        Route("/plans/{number:int}.json", plan),
         Route("/trace.json", trace),
         Route("/logs.json", curves),
     ]

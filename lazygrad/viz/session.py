@@ -25,9 +25,11 @@ from ..locks import WeakKeys
 from ..nn.module import watched
 from ..report.profile import code_at, short_path, written_shape
 from ..report.rows import plain_name
+from ..schedule.graph import Asked
 from ..schedule.items import ScheduleItem
-from ..schedule.kernelize import plan_observers
+from ..schedule.kernelize import collected_observers, plan_observers
 from ..shape.rules import shape_of
+from .asked import AskedAgain
 from .graphs import LayerMarks, graph_rows
 
 
@@ -67,6 +69,8 @@ class Session:
         self.left_out: dict[str, int] = {}
         self.events: list[list[Any]] = []
         self.graphs: list[dict[str, Any]] = []
+        #: (the number of a graph, the same to be planned again)
+        self.asked: list[tuple[int, AskedAgain]] = []
         self.items: list[dict[str, Any]] = []
         self.allocations: list[list[Any]] = []
         #: (device, AST) → its row; in the order of the first run
@@ -82,6 +86,7 @@ class Session:
         self._graph_keys: set[int] = set()
         self._results: dict[int, int] = {}
         self._nodes = self._walked = 0
+        self._wanted: tuple[int, list[UOp]] | None = None
         self._layers = LayerMarks()
         self._lock = threading.RLock()
 
@@ -92,6 +97,7 @@ class Session:
         TRACEMETA.set_default(max(lines, 2))
         events.listeners.append(self)
         plan_observers.append(self._planned)
+        collected_observers.append(self._collected)
         self.began = time.perf_counter()
         try:
             with watched(self._layers):
@@ -100,6 +106,8 @@ class Session:
             self.wall = time.perf_counter() - self.began
             take_back()  # what has ended is freed with the next allocation only
             plan_observers.remove(self._planned)
+            collected_observers.remove(self._collected)
+            self._wanted = None
             events.listeners.remove(self)
             TRACEMETA.set_default(lines)
 
@@ -192,6 +200,7 @@ class Session:
         limits = self.limits
         with self._lock:
             results = hash(tuple([(root.op, root.dtype, shape_of(root), _origin(root)) for root in roots]))
+            self._wanted = None
             met = self._results[results] = self._results.get(results, 0) + 1
             if met > limits.alike:
                 return
@@ -206,7 +215,19 @@ class Session:
                 return
             self._graph_keys.add(key)
             self._nodes += len(graph["nodes"])
+            if not graph["left_out"]:
+                self._wanted = len(self.graphs), list(roots)
             self.graphs.append({"at": self._time(time.perf_counter()), **graph})
+
+    def _collected(self, asked: Asked) -> None:
+        """What is planned with the graph that was noted last."""
+        with self._lock:
+            if self._wanted is not None:
+                (number, roots), self._wanted = self._wanted, None
+                known = set(roots)
+                again = AskedAgain.of(roots, [root for root in asked.roots if root not in known])
+                if again is not None:
+                    self.asked.append((number, again))
 
     def _placed(self, item: ScheduleItem, row: dict[str, Any]) -> None:
         """Where a kernel stands among those that were planned with it."""
@@ -214,10 +235,12 @@ class Session:
             self._leave_out("items")
             return
         facts = item.kernel.facts
+        plan, place = facts.get("turn", (-1, 0))
         ends = [[end.reason, end.readers, self._call(end.origin)] for end in facts.get("boundaries", ())]
         self.items.append(
             {
-                "plan": facts.get("turn", (-1, 0))[0],
+                "plan": plan,
+                "place": place,
                 "kernel": row["number"],
                 "writes": [self._buffer(buffer) for buffer in item.outputs],
                 "reads": [self._buffer(buffer) for buffer in item.inputs],

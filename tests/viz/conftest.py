@@ -14,6 +14,7 @@ from lazygrad import Tensor, nn
 from lazygrad.programs.runners import clear_programs
 from lazygrad.schedule.kernelize import clear_templates
 from lazygrad.viz.details import add_details
+from lazygrad.viz.planning import add_plans
 from lazygrad.viz.server import Server
 from lazygrad.viz.session import Session
 from tests.exporting.browser import Shown, chromium, playwright
@@ -51,6 +52,7 @@ def recorded() -> dict[str, Any]:
         for _ in range(2):
             model(Tensor(x)).softmax().tolist()
     rows = session.rows()
+    add_plans(rows, session, 60)
     add_details(rows, list(session.kernels), 60)
     return rows
 

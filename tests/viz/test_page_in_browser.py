@@ -15,7 +15,7 @@ from tests.viz.test_server import hostile
 
 pytestmark = needs("chromium", "playwright", "starlette", "uvicorn")
 
-VIEWS = ("schedule", "tensors", "kernels", "timeline", "memory", "training")
+VIEWS = ("schedule", "planning", "tensors", "kernels", "timeline", "memory", "training")
 
 
 def data(shown: Any, view: str, name: str) -> str:
@@ -50,6 +50,62 @@ def test_the_schedule(shown, recorded):
     assert "48 bytes through memory" in told
     page.page.click("text=open the kernel")
     assert page.text("#kernel-name") == f"{kernel['name']} {kernel['shape']}"
+
+
+def test_what_would_be_without_a_boundary(shown, recorded):
+    page = drawn(shown(recorded), "schedule")
+    items = largest_plan(recorded)
+    refused = 0
+    for place, item in enumerate(items):
+        page.page.evaluate("n => viewer.views.schedule.view.select(n)", place)
+        told = page.page.locator("#view-schedule aside .what-if").all_inner_texts()
+        found = [recorded["without"][n] for n in item["without"]]
+        assert len(told) == len(found) == len(item["ends"])
+        for text, row in zip(told, found, strict=True):
+            if row["refused"]:
+                refused += 1
+                assert text == f"cannot be fused: {row['refused']}"
+                continue
+            now, then = row["cycles"]
+            verdict = "faster" if then < now else "slower" if then > now else "take the same"
+            assert text.startswith(f"fused {row['wanted']}: would")
+            assert verdict in text.splitlines()[0]
+            assert f"{now:,} cycles now, {then:,} cycles then" in text
+            again = row["operations"][1] - row["operations"][0]
+            assert (f"{again:,} more: computed again" if again >= 0 else f"{-again:,} fewer") in text
+    assert 0 < refused < len(items)
+
+
+def test_how_a_graph_was_planned(shown, recorded):
+    page = drawn(shown(recorded), "schedule")
+    page.page.click("text=how it was planned")
+    plan = recorded["plans"][0]
+    assert largest_plan(recorded)[0]["plan"] in plan["plans"]
+    forms = [step for step in plan["steps"] if not step["rule"]]
+    first = page.until("#plan-step-heading", "form 1, after tensor graph")
+    assert first == f"[1/{len(plan['steps'])}] {forms[0]['heading']}"
+    for form in forms[1:]:
+        page.page.click("#plan-form-next")
+        assert page.text("#plan-step-heading").endswith(form["heading"])
+        for mark, kind in (("+", "came"), ("-", "gone")):
+            lines = [f"{mark} {line}\n" for sign, line in form["lines"] if sign == mark]
+            assert page.page.locator(f"#plan-step-text .{kind}").all_text_contents() == lines
+    page.page.click("text=its kernels")
+    assert page.page.get_attribute("#tab-schedule", "aria-selected") == "true"
+
+
+def test_the_first_view_asks_for_little(shown, recorded):
+    page = drawn(shown(recorded), "schedule")
+    asked = "performance.getEntriesByType('resource').map((each) => each.name.split('/').at(-1))"
+    first = set(page.page.evaluate(asked))
+    assert first == {
+        "style.css", "recording.json", "page.js", "words.js", "schedule.js", "graph.js", "layout.js",
+    }  # fmt: skip
+    page.page.focus("#search")
+    page.page.wait_for_function(f"() => {asked}.includes('graphs.json')")
+    page.page.click("#tab-memory")
+    page.page.wait_for_selector("#view-memory")
+    assert {"graphs.json", "events.json", "allocations.json"} <= set(page.page.evaluate(asked)) - first
 
 
 def test_the_tensor_graph_is_folded_by_layer(shown, recorded):
@@ -133,6 +189,84 @@ def test_a_kernel_in_all_its_forms(shown, recorded):
     assert runs == sorted((k["runs"] for k in recorded["kernels"]), reverse=True)
 
 
+def walked(loops: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A tree of loops in the order in which the page shows it."""
+    return [each for loop in loops for each in (loop, *walked(loop["inside"]))]
+
+
+def longest(recorded: dict[str, Any]) -> dict[str, Any]:
+    """The kernel whose own text has the most loops."""
+    found: dict[str, Any] = max(
+        (k for k in recorded["kernels"] if "details" in k),
+        key=lambda k: len(k["details"]["text_loops"]["own"]),
+    )
+    return found
+
+
+def marked(shown: Any, kind: str = "marked") -> list[int]:
+    """The numbers of the lines of the text that are marked."""
+    found: list[int] = shown.page.evaluate(
+        "kind => [...document.querySelectorAll('#source > span')].flatMap((line, n) => "
+        "line.classList.contains(kind) ? [n] : [])",
+        kind,
+    )
+    return found
+
+
+def test_lines_are_linked_to_loops(shown, recorded):
+    kernel = longest(recorded)
+    details = kernel["details"]
+    page = shown(recorded, view="kernels")
+    page.page.click(f"tr[data-kernel='{kernel['number']}'] button")
+    page.until("#kernel-name", kernel["name"])
+    page.page.wait_for_selector("#text-loops button")
+    for target in ("own", "cuda"):
+        page.page.select_option("#target", target)
+        loops = details["text_loops"][target]
+        buttons = page.page.locator("#text-loops button")
+        assert buttons.count() == len(loops)
+        name, extent, _, _, _, first, last = loops[-1]
+        button = page.page.locator("#text-loops button", has_text=f"{name} in {extent}")
+        button.focus()
+        assert marked(page) == list(range(first, last + 1))
+        assert f"{name} in {extent}" in page.text("#loop-said")
+        page.page.focus("#target")
+        assert marked(page) == []
+        page.page.locator("#source > span").nth(first).click()  # the other way round
+        assert page.page.locator("#text-loops .marked").all_text_contents() == [button.text_content()]
+        page.page.keyboard.press("Enter")  # and back
+    # a loop under an Opt is the loop of the text that walks the same axis
+    page.page.select_option("#target", "own")
+    rows = {row[3]: row for row in details["text_loops"]["own"]}
+    loops = walked(details["opts"][-1]["loops"])
+    place = next(n for n, loop in enumerate(loops) if loop["number"] in rows)
+    page.page.locator("#loops button").nth(place).hover()
+    first, last = rows[loops[place]["number"]][5:]
+    assert marked(page) == list(range(first, last + 1))
+    unrolled = next(n for n, loop in enumerate(loops) if loop["number"] not in rows)
+    page.page.locator("#loops button").nth(unrolled).focus()
+    assert "has no lines of its own" in page.text("#loop-said")
+    assert marked(page) == []
+
+
+def test_the_hot_loop_of_machine_code(shown, recorded):
+    kernel = longest(recorded)
+    hot = kernel["details"]["hot"]
+    name = kernel["details"]["text_loops"]["own"][hot["loop"]][0]
+    page = shown(recorded, view="kernels")
+    page.page.click(f"tr[data-kernel='{kernel['number']}'] button")
+    page.until("#kernel-name", kernel["name"])
+    page.page.select_option("#target", "assembly")
+    lines = [n for first, last in hot["lines"] for n in range(first, last + 1)]
+    assert marked(page, "hot") == lines
+    assert page.text("#hot").startswith(f"Hot loop ({name}): ")
+    assert f"{hot['instructions']} instructions from line {lines[0] + 1} on" in page.text("#hot")
+    page.page.locator("#source > span").nth(lines[0]).click()
+    page.page.keyboard.press("ArrowDown")
+    assert page.text("#loop-said").startswith(f"line {lines[0] + 2}: {name} in ")
+    assert set(lines) <= set(marked(page))
+
+
 def test_the_timeline_is_zoomed(shown, recorded):
     page = drawn(shown(recorded, view="timeline"), "timeline")
     kinds: dict[str, int] = {}
@@ -203,8 +337,14 @@ def test_names_of_a_program_stay_text(shown, recorded):
     page = drawn(shown(hostile(recorded)), "schedule")
     for view in VIEWS:
         page.page.click(f"#tab-{view}")
+    page.page.evaluate("viewer.views.schedule.view.select(0)")
+    assert "<b>bold</b>" in page.text("#view-schedule aside .what-if")
+    page.page.click("#tab-planning")
+    page.until("#plan-step-text", "<img src=x onerror=alert(5)>")
     page.page.click("#tab-kernels")
     page.until("#kernel-name", "<script>alert(")
+    page.page.click(f"tr[data-kernel='{longest(recorded)['number']}'] button")
+    page.until("#text-loops", "</span><script>alert(6)</script>")
     page.page.fill("#search", "<script>")
     assert "<script>alert(0)</script>" in page.text("#found")
     assert page.text("#title") == "</title><script>alert(3)</script>"

@@ -18,7 +18,7 @@ import pytest
 from lazygrad.__main__ import main
 from lazygrad.viz.files import read_recording
 from lazygrad.viz.schedule_text import largest_plan
-from lazygrad.viz.server import PAGE
+from lazygrad.viz.server import PAGE, PARTS
 from lazygrad.viz.svg import schedule_svg
 from tests.helpers import PATIENCE, ROOT, needs
 from tests.viz.conftest import serving
@@ -61,6 +61,13 @@ def test_the_recording_is_served_in_parts(recorded):
         details = json.loads(asked(f"{url}kernels/{number}.json")[1])
         assert details == json.loads(json.dumps(recorded["kernels"][number]["details"]))
         assert asked(f"{url}kernels/999.json")[0] == 404
+        for name in PARTS:
+            assert json.loads(asked(f"{url}parts/{name}.json")[1]) == json.loads(json.dumps(recorded[name]))
+            assert name not in found
+            assert found["counts"][name] == len(recorded[name])
+        assert json.loads(asked(f"{url}plans/0.json")[1])["steps"] == recorded["plans"][0]["steps"]
+        assert "steps" not in found["plans"][0]
+        assert asked(f"{url}plans/999.json")[0] == asked(f"{url}parts/kernels.json")[0] == 404
         assert json.loads(asked(f"{url}trace.json")[1])["traceEvents"]
         for path in PAGE.iterdir():
             where = "" if path.name == "index.html" else path.name
@@ -70,7 +77,8 @@ def test_the_recording_is_served_in_parts(recorded):
 
 @needs("starlette", "uvicorn")
 @pytest.mark.parametrize(
-    "path", ["", "page.js", "recording.json", "kernels/0.json", "trace.json", "logs.json"]
+    "path",
+    ["", "page.js", "recording.json", "parts/graphs.json", "kernels/0.json", "plans/0.json", "trace.json"],
 )
 def test_foreign_requests_are_refused(recorded, path):
     with serving(recorded) as url:
@@ -102,6 +110,15 @@ def hostile(recorded: dict) -> dict:
     found["calls"] = [
         ["<b>call</b>", "a&b<i>.py:1", "x = '</pre><script>alert(2)</script>' \x00\ud800"]
     ] * len(found["calls"])
+    for plan in found["plans"]:
+        for step in plan["steps"]:
+            step["heading"] = "<script>alert(4)</script>"
+            step["lines"] = [[mark, f"<img src=x onerror=alert(5)>{line}"] for mark, line in step["lines"]]
+    for row in found["without"]:
+        row["wanted"] = row["refused"] = "<b>bold</b>"
+    for kernel in found["kernels"]:
+        for row in kernel.get("details", {}).get("text_loops", {}).get("own", []):
+            row[0] = "</span><script>alert(6)</script>"
     found["names"] = [f"<u>{name}</u>" for name in found["names"]]
     found["made"]["script"] = "</title><script>alert(3)</script>"
     return found

@@ -14,7 +14,7 @@ from lazygrad import Tensor, TinyJit, events
 from lazygrad.config import TRACEMETA
 from lazygrad.device.allocator import take_back
 from lazygrad.engine.realize import observe_kernels
-from lazygrad.schedule.kernelize import clear_templates, plan_observers
+from lazygrad.schedule.kernelize import clear_templates, collected_observers, plan_observers
 from lazygrad.viz.files import RecordingError, read_recording, write_recording
 from lazygrad.viz.schedule_text import largest_plan, plans_of, schedule_text
 from lazygrad.viz.session import Limits, Session
@@ -128,7 +128,7 @@ def test_off_there_is_nobody_to_tell():
     session_of(two_kernels)
     assert events.listeners == []
     assert TRACEMETA.value == before
-    assert all(getattr(each, "__self__", None) is None for each in plan_observers)
+    assert all(getattr(each, "__self__", None) is None for each in (*plan_observers, *collected_observers))
 
 
 @pytest.mark.parametrize(

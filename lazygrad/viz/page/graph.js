@@ -1,11 +1,16 @@
-// A graph on a canvas: only what is in view is drawn, and its layout is made in a worker.
+// A graph on a canvas: only what is in view is drawn, and the layout of a large one is made in a worker.
+import { layout } from "./layout.js";
 import { Picture, color, fitted } from "./words.js";
 
 const LINE = 16, PAD = 8;
 let worker = null, asked = 0;
 const waiting = new Map();
 
+/** What takes less than the start of a worker is laid out at once: so many nodes and edges. */
+const SMALL = 1500;
+
 function laidOut(graph) {
+  if (graph.size + graph.from.length <= SMALL) return layout(graph);
   if (!worker) {
     worker = new Worker("layout-worker.js", { type: "module" });
     worker.onmessage = ({ data }) => {
@@ -63,7 +68,17 @@ export class GraphView {
     this.element.setAttribute("aria-busy", "false");
   }
 
+  /** Show the whole graph, in a window of another size too, until somebody moves it. */
   fit() {
+    this.fitted = { width: 0, height: 0, scale: 0, left: 0, top: 0 };
+    this.picture.redraw();
+    this.adjust(this.picture.width, this.picture.height);
+  }
+
+  adjust(width, height) {
+    const last = this.fitted;
+    if (!last || (last.width === width && last.height === height)) return;
+    if (last.width && (last.scale !== this.scale || last.left !== this.left || last.top !== this.top)) return;
     let [x1, x2, y1, y2] = [0, 1, 0, 1];
     this.nodes.forEach((_, at) => {
       x1 = Math.min(x1, this.x[at] - this.widths[at] / 2);
@@ -71,13 +86,12 @@ export class GraphView {
       y1 = Math.min(y1, this.y[at] - this.heights[at] / 2);
       y2 = Math.max(y2, this.y[at] + this.heights[at] / 2);
     });
-    const { width, height } = this.picture;
     const whole = Math.min((width || 800) / (x2 - x1 + 40), (height || 500) / (y2 - y1 + 40));
     // a graph that is too large to be read as a whole begins where it begins
     this.scale = Math.min(Math.max(whole, this.nodes.length > 400 ? 0.002 : 0.25), 1.2);
     this.left = (x1 + x2) / 2 - (width || 800) / 2 / this.scale;
     this.top = whole < this.scale ? y1 - 20 : (y1 + y2) / 2 - (height || 500) / 2 / this.scale;
-    this.picture.redraw();
+    this.fitted = { width, height, scale: this.scale, left: this.left, top: this.top };
   }
 
   center(at) {
@@ -174,6 +188,7 @@ export class GraphView {
   }
 
   paint(context, width, height) {
+    this.adjust(width, height);
     const { scale, left, top } = this, right = left + width / scale, bottom = top + height / scale;
     context.translate(-left * scale, -top * scale);
     context.scale(scale, scale);

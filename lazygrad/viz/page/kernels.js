@@ -1,5 +1,7 @@
 // Kernels: a table of all, and of one its forms and rewrites, its loops under each Opt, its texts, its place on the
 // roofline.
+import { stepsSection } from "./steps.js";
+import { loopsAndTexts } from "./texts.js";
 import { bytes, callElement, count, draw, facts, make, rate, seconds } from "./words.js";
 
 export function kernelsView(recording) {
@@ -61,7 +63,7 @@ export function kernelsView(recording) {
         ["launch", details.launch ? `grid ${details.launch[0]}, workgroup ${details.launch[1]}` : ""],
       ]));
     }
-    side.append(forms(details), loops(details), texts(details));
+    side.append(stepsSection(details, ""), ...loopsAndTexts(details));
   }
 
   fill((k) => k.seconds);
@@ -70,66 +72,6 @@ export function kernelsView(recording) {
 
 function longest(recording) {
   return recording.kernels.reduce((best, k) => (k.seconds > recording.kernels[best].seconds ? k.number : best), 0);
-}
-
-/** Every form and every rewrite, one at a time. */
-function forms(details) {
-  const steps = details.steps;
-  const heading = make("p", { id: "step-heading", "aria-live": "polite" }), text = make("pre", { id: "step-text", tabindex: 0 });
-  const slider = make("input", { type: "range", min: 0, max: steps.length - 1, value: 0, "aria-label": "step", id: "step" });
-  const go = (at) => {
-    at = Math.min(Math.max(at, 0), steps.length - 1);
-    slider.value = at;
-    const step = steps[at];
-    heading.textContent = `[${at + 1}/${steps.length}] ${step.heading}`;
-    text.replaceChildren(...step.lines.map(([sign, line]) =>
-      make("span", { class: { "-": "gone", "+": "came" }[sign] ?? null }, `${sign} ${line}\n`)));
-  };
-  const form = (by) => {
-    const isForm = (n) => !steps[n].rule;
-    for (let n = Number(slider.value) + by; n >= 0 && n < steps.length; n += by) if (isForm(n)) return go(n);
-    return go(by < 0 ? 0 : steps.length - 1);
-  };
-  slider.addEventListener("input", () => go(Number(slider.value)));
-  const button = (name, run, id) => make("button", { onclick: run, id }, name);
-  const first = steps.findIndex((step) => !step.rule);
-  go(Math.max(first, 0));
-  return make("section", { "aria-label": "forms and rewrites" }, make("h2", {}, "Forms and rewrites"),
-    make("div", { class: "bar" }, button("previous form", () => form(-1), "form-back"),
-      button("previous", () => go(Number(slider.value) - 1), "step-back"), slider,
-      button("next", () => go(Number(slider.value) + 1), "step-next"), button("next form", () => form(1), "form-next")),
-    heading, text,
-    details.steps_left_out ? make("p", { class: "soft" }, `${details.steps_left_out} more steps are not in the recording`) : null);
-}
-
-/** The loops before and after each Opt. */
-function loops(details) {
-  if (!details.opts.length) return make("p", { class: "soft" }, "It is written as a linear program at once: there are no loops to optimize.");
-  const name = make("output", { id: "opt-name" }), tree = make("div", { id: "loops" }), text = make("pre", { tabindex: 0 });
-  const slider = make("input", {
-    type: "range", min: 0, max: details.opts.length - 1, value: details.opts.length - 1, id: "opts", "aria-label": "Opts applied",
-  });
-  const branch = (inside) => (inside.length ? make("ul", { class: "tree" }, inside.map((loop) => make("li", {},
-    `${loop.name} in 0..${loop.size} `, make("span", { class: "kind" }, loop.kind), branch(loop.inside)))) : "");
-  const go = () => {
-    const at = Number(slider.value), shown = details.opts[at];
-    name.textContent = `${at} of ${details.opts.length - 1}: ${shown.opt}`;
-    tree.replaceChildren(branch(shown.loops));
-    text.textContent = shown.text;
-  };
-  slider.addEventListener("input", go);
-  go();
-  return make("section", { "aria-label": "loops" }, make("h2", {}, "Loops, Opt by Opt"), slider, name, tree, text);
-}
-
-function texts(details) {
-  const all = { ...details.sources };
-  if (details.assembly) all.assembly = details.assembly;
-  const text = make("pre", { id: "source", tabindex: 0 });
-  const choice = make("select", { id: "target", "aria-label": "target", onchange: () => { text.textContent = all[choice.value]; } },
-    Object.keys(all).map((name) => make("option", { value: name }, name === "own" ? "its device" : name)));
-  text.textContent = all.own;
-  return make("section", { "aria-label": "texts" }, make("h2", {}, "Text for each target"), choice, text);
 }
 
 /** Operations a second over operations a byte: where the kernel is below what its device can do. */

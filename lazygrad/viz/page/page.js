@@ -1,36 +1,55 @@
 // The page: loads the recording, makes each view when it is first asked for, searches.
-import { kernelsView } from "./kernels.js";
-import { memoryView } from "./memory.js";
-import { scheduleView } from "./schedule.js";
-import { tensorsView } from "./tensors.js";
-import { timelineView } from "./timeline.js";
-import { trainingView } from "./training.js";
 import { callText, count, make, seconds } from "./words.js";
 
+/** [name, label, how it is loaded, parts of the recording that it needs besides the first one] */
 const VIEWS = [
-  ["schedule", "Schedule", scheduleView], ["tensors", "Tensors", tensorsView], ["kernels", "Kernels", kernelsView],
-  ["timeline", "Timeline", timelineView], ["memory", "Memory", memoryView], ["training", "Training", trainingView],
+  ["schedule", "Schedule", async () => (await import("./schedule.js")).scheduleView, []],
+  ["planning", "Planning", async () => (await import("./planning.js")).planningView, []],
+  ["tensors", "Tensors", async () => (await import("./tensors.js")).tensorsView, ["graphs"]],
+  ["kernels", "Kernels", async () => (await import("./kernels.js")).kernelsView, []],
+  ["timeline", "Timeline", async () => (await import("./timeline.js")).timelineView, ["events", "allocations"]],
+  ["memory", "Memory", async () => (await import("./memory.js")).memoryView, ["events", "allocations"]],
+  ["training", "Training", async () => (await import("./training.js")).trainingView, []],
 ];
 const MOST_FOUND = 60;
-const made = {}, tabs = {};
+const made = {}, tabs = {}, asked = {};
 const status = document.getElementById("status"), main = document.getElementById("main");
-let recording = null;
+let recording = null, shown = "";
+
+async function json(where) {
+  const answer = await fetch(where);
+  if (!answer.ok) throw new Error(await answer.text());
+  return answer.json();
+}
+
+/** Load parts of the recording that are not here yet. */
+function load(parts) {
+  return Promise.all(parts.map((part) => (asked[part] ??= json(`parts/${part}.json`).then((found) => { recording[part] = found; }))));
+}
+
+/** Make a view once, however often it is asked for. */
+async function prepare(name) {
+  const [, , module, parts] = VIEWS.find(([each]) => each === name);
+  const [view] = await Promise.all([module(), load(parts)]);
+  made[name] = view(recording, open);
+  const { element } = made[name];
+  element.setAttribute("role", "tabpanel");
+  element.setAttribute("aria-labelledby", `tab-${name}`);
+  element.id = `view-${name}`;
+  element.hidden = true;
+  main.append(element);
+}
 
 /** Show a view; `what` is a kernel's number, or [graph, node]. */
 async function open(name, what = null) {
-  if (!made[name]) {
-    made[name] = VIEWS.find(([each]) => each === name)[2](recording, open);
-    made[name].element.setAttribute("role", "tabpanel");
-    made[name].element.setAttribute("aria-labelledby", `tab-${name}`);
-    made[name].element.id = `view-${name}`;
-    main.append(made[name].element);
-  }
+  shown = name;
   for (const [each] of VIEWS) {
-    const here = each === name;
-    if (made[each]) made[each].element.hidden = !here;
-    tabs[each].setAttribute("aria-selected", String(here));
-    tabs[each].tabIndex = here ? 0 : -1;
+    tabs[each].setAttribute("aria-selected", String(each === name));
+    tabs[each].tabIndex = each === name ? 0 : -1;
   }
+  await (asked[`view ${name}`] ??= prepare(name));
+  if (shown !== name) return; // another one was asked for meanwhile
+  for (const [each] of VIEWS) if (made[each]) made[each].element.hidden = each !== name;
   history.replaceState(null, "", `#${name}`);
   if (what === null) await made[name].shown();
   else await made[name].reveal(...[what].flat());
@@ -78,7 +97,9 @@ function find(text) {
 function addSearch() {
   const input = document.getElementById("search"), list = document.getElementById("found");
   const close = () => { list.hidden = true; };
-  input.addEventListener("input", () => {
+  input.addEventListener("focus", () => load(["graphs"]));
+  input.addEventListener("input", async () => {
+    await load(["graphs"]);
     const found = find(input.value);
     list.replaceChildren(...found.map(([told, view, what]) =>
       make("li", {}, make("button", { onclick: () => { close(); open(view, what); } }, told))));
@@ -104,9 +125,7 @@ function addSearch() {
 }
 
 async function begin() {
-  const answer = await fetch("recording.json");
-  if (!answer.ok) throw new Error(await answer.text());
-  recording = await answer.json();
+  recording = await json("recording.json");
   document.title = `${recording.made.script} — lazygrad`;
   document.getElementById("title").textContent = recording.made.script || "lazygrad";
   addTabs();
@@ -115,8 +134,8 @@ async function begin() {
   const wanted = location.hash.slice(1);
   await open(VIEWS.some(([name]) => name === wanted) ? wanted : recording.logs.length && !recording.items.length ? "training" : "schedule");
   const left = Object.entries(recording.left_out).map(([what, many]) => `${many.toLocaleString("en")} ${what}`);
-  status.textContent = `${count(recording.kernels.length, "kernel")}, ${count(recording.events.length, "event")}, ` +
-    `${count(recording.graphs.length, "graph")} in ${seconds(recording.made.wall)} on ${recording.made.machine}` +
+  status.textContent = `${count(recording.kernels.length, "kernel")}, ${count(recording.counts.events, "event")}, ` +
+    `${count(recording.counts.graphs, "graph")} in ${seconds(recording.made.wall)} on ${recording.made.machine}` +
     (left.length ? `; not recorded, since there were too many: ${left.join(", ")}` : "");
 }
 

@@ -20,11 +20,18 @@ export function scheduleView(recording, open) {
   for (const n of numbers) {
     choice.append(make("option", { value: n, selected: n === largest }, `plan ${n}: ${count(plans.get(n).length, "kernel")}`));
   }
+  const passes = make("button", { onclick: () => open("planning", planned(Number(choice.value))) }, "how it was planned");
   const element = make("section", {},
-    make("div", { class: "bar" }, choice, make("button", { onclick: () => view.fit() }, "fit"), summary),
+    make("div", { class: "bar" }, choice, make("button", { onclick: () => view.fit() }, "fit"), passes, summary),
     make("div", { class: "split" }, make("div", { class: "stage" }, view.element), side));
 
+  /** Which of the recorded plannings is that of a plan; -1 if none is. */
+  function planned(number) {
+    return (recording.plans ?? []).findIndex((plan) => plan.plans.includes(number));
+  }
+
   function show(number) {
+    passes.disabled = planned(number) < 0;
     const items = plans.get(number) ?? [], writer = new Map(), edges = [];
     const nodes = items.map((item, at) => {
       const kernel = recording.kernels[item.kernel];
@@ -58,7 +65,7 @@ export function scheduleView(recording, open) {
       `${count(item.sizes[n]?.[0] ?? 0, "element")} of ${item.sizes[n]?.[1] ?? "?"}: ${reason}; ` +
       `${bytes((item.sizes[n]?.[2] ?? 0) * (1 + readers))} through memory` +
       (readers ? `, read by ${count(readers, "kernel")}` : ""),
-      call >= 0 ? callElement(recording, call) : null));
+      call >= 0 ? callElement(recording, call) : null, whatIf(recording, item, n)));
     const kept = item.kept.map(([size, call]) =>
       make("li", {}, `a row of ${bytes(size)} stays in the kernel ${callText(recording, call)}`));
     side.replaceChildren(
@@ -74,5 +81,34 @@ export function scheduleView(recording, open) {
       make("h2", {}, "your calls"), ...kernel.calls.filter((n) => n >= 0).map((n) => callElement(recording, n)));
   }
 
-  return { element, view, shown: () => (view.nodes.length ? view.picture.redraw() : numbers.length && show(largest)) };
+  /** Show a plan. */
+  function reveal(number) {
+    choice.value = number;
+    return show(number);
+  }
+
+  return { element, view, reveal, shown: () => (view.nodes.length ? view.picture.redraw() : numbers.length && show(largest)) };
+}
+
+/** What a plan would be without a boundary: the words of what would have to be otherwise, and both predictions. */
+function whatIf(recording, item, n) {
+  const found = recording.without?.[item.without?.[n] ?? -1];
+  if (!found) return null;
+  if (found.refused) {
+    return make("p", { class: "what-if" }, make("strong", {}, "cannot be fused: "), found.wanted ? `${found.wanted}, ${found.refused}` : found.refused);
+  }
+  const [gone, come] = found.kernels;
+  const both = ([now, then], text) => `${text(now)} now, ${text(then)} then`;
+  const whole = (number) => number.toLocaleString("en");
+  const rows = [["kernels", `${whole(come)} instead of ${whole(gone)}`]];
+  let verdict = "nobody has predicted the time";
+  if (found.cycles) {
+    const [now, then] = found.cycles, again = found.operations[1] - found.operations[0], saved = found.bytes[0] - found.bytes[1];
+    verdict = then < now ? "would be faster, by the prediction" : then > now ? "would be slower, by the prediction" : "would take the same, by the prediction";
+    rows.push(["predicted", both(found.cycles, (cycles) => `${whole(cycles)} cycles`)]);
+    if (found.seconds) rows.push(["from the time measured", both(found.seconds, seconds)]);
+    rows.push(["operations", again >= 0 ? `${whole(again)} more: computed again` : `${whole(-again)} fewer`]);
+    rows.push(["memory touched", saved >= 0 ? `${bytes(saved)} less` : `${bytes(-saved)} more`]);
+  }
+  return make("details", { class: "what-if", open: true }, make("summary", {}, `fused ${found.wanted}: ${verdict}`), facts(rows));
 }

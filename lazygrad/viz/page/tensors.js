@@ -129,8 +129,9 @@ export function tensorsView(recording) {
   }
 
   /** Show a node of a graph, whatever is folded. */
-  async function reveal(n, at) {
+  async function reveal(n, at = -1) {
     if (n !== number || !graph) await choose(n);
+    if (at < 0) return;
     for (const group of paths[at]) open.add(group);
     await show(at);
     view.select(view.place.get(at));

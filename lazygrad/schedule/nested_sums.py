@@ -101,7 +101,7 @@ class NestedSums:
         if node.op is not Ops.REDUCE_AXIS or node.arg.op is not Ops.ADD or is_held(node):
             return False
         wide = node.dtype in (dtypes.float32, dtypes.float64)
-        return wide and bool(powers_in(node.src, self.alone.is_stored))
+        return wide and _has_rows_and_columns(node) and bool(powers_in(node.src, self.alone.is_stored))
 
     def _takes(self, node: UOp, found: Operands, with_power: bool) -> bool:
         if not any(map(_is_contraction, found.inside - {node})):
@@ -275,9 +275,38 @@ def _is_contraction(node: UOp) -> bool:
     """Whether a value is a sum of products, with an element for each pair of elements of their factors."""
     if node.op is not Ops.REDUCE_AXIS or node.arg.op is not Ops.ADD or node.src[0].op is not Ops.MUL:
         return False
-    product = node.src[0]
+    return _are_crossed(*node.src[0].src)
+
+
+def _has_rows_and_columns(node: UOp) -> bool:
+    """Whether one factor of a sum's terms has rows, and another one columns. The rule asks for both.
+
+    It costs a lowering of all that is inside: for each step of a recurrence, all steps before.
+    """
+    return any(
+        itertools.starmap(_are_crossed, itertools.combinations(_factors(below_movement(node.src[0])), 2))
+    )
+
+
+def _factors(value: UOp) -> list[UOp]:
+    """The factors of a value, as far as operations go through which the rule takes factors out of sums."""
+    found, seen, stack = [], set[UOp](), [value]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op in (Ops.MUL, Ops.FDIV, Ops.WHERE, Ops.CAST):
+            stack += node.src
+        else:
+            found.append(node)
+    return found
+
+
+def _are_crossed(one: UOp, other: UOp) -> bool:
+    """Whether each of two factors repeats along an axis along which the other does not."""
     first, second = [
-        {axis for axis in axes_of_repeats(factor) if shape_of(factor)[axis] > 1} for factor in product.src
+        {axis for axis in axes_of_repeats(factor) if shape_of(factor)[axis] > 1} for factor in (one, other)
     ]
     return bool(first - second) and bool(second - first)
 

@@ -19,7 +19,7 @@ from ..codegen.one_pass.rule import OnePass
 from ..dtype import dtypes
 from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp
-from ..shape.movement import below_movement
+from ..shape.movement import base_and_tracker, below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import Shape, vmax
 from ..shape.tracker import ShapeTracker
@@ -133,10 +133,7 @@ class OnePasses:
             operands = self._factors(base, powers) if base.op is Ops.MUL else []
             return [(source, operand or source in operands) for source in base.src]
 
-        found = self.gathered(inside, top.src, is_inside, below)
-        if found is None or sum(value.op is Ops.REDUCE_AXIS for value in inside) > MOST_REDUCTIONS:
-            return None
-        return found
+        return self.gathered(inside, top.src, is_inside, below)
 
     def gathered(
         self,
@@ -146,7 +143,8 @@ class OnePasses:
         below: Callable[[UOp, bool], Iterable[tuple[UOp, bool]]],
     ) -> Operands | None:
         """The values from sources down to what is read, added to `inside`; None where they are too many, or
-        their sizes are not known.
+        among them reductions, where sizes are not known, or where some are padded: as the steps of a loop
+        that was written out, put together, each of which would be lowered in its own place.
 
         below   the sources of a value inside, and whether each is an operand of a product: those are read
         """
@@ -159,6 +157,8 @@ class OnePasses:
                 continue
             if not all(isinstance(size, int) for size in (*shape_of(source), *shape_of(base))):
                 return None
+            if source is not base and _is_padded(source):
+                return None  # the rule takes no load with a condition
             converts = base.op is Ops.CAST and is_held(below_movement(base.src[0]))
             if self.is_stored(base) or (operand and not converts) or not is_inside(base):
                 read[base] = None
@@ -167,6 +167,8 @@ class OnePasses:
             if len(inside) > MOST_INSIDE:
                 return None
             stack += below(base, operand)
+        if sum(value.op is Ops.REDUCE_AXIS for value in inside) > MOST_REDUCTIONS:
+            return None
         return Operands(inside, list(read))
 
     def _factors(self, product: UOp, powers: set[UOp]) -> list[UOp]:
@@ -210,6 +212,12 @@ class OnePasses:
                     for source in node.src:
                         self.readers.setdefault(below_movement(source), set()).add(node)
         return self.readers
+
+
+def _is_padded(node: UOp) -> bool:
+    """Whether movements leave a value without elements of its base in places."""
+    _, tracker = base_and_tracker(node)
+    return tracker.views[-1].mask is not None
 
 
 def _is_wide(node: UOp) -> bool:

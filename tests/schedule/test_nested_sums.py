@@ -16,6 +16,7 @@ from lazygrad.device import Device
 from lazygrad.ir.ops import Ops
 from lazygrad.report.forms import reasons
 from lazygrad.schedule.nested_sums import NestedSums
+from lazygrad.schedule.one_pass import OnePasses
 from tests.helpers import needs
 
 RNG = np.random.default_rng(0)
@@ -271,6 +272,21 @@ def test_layers_with_powers_are_computed_as_before(always: None) -> None:
     result.backward(Tensor.empty(40, 40))
     items = result.schedule(x.grad, w.grad, u.grad)
     assert not any(is_one_pass(item.ast) for item in items if item.ast.op is Ops.SINK)
+
+
+def test_steps_of_a_recurrence_are_not_lowered_to_plan_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would be lowered with all steps before it; the product of all of them with each in its place."""
+    steps, lowered = 12, []
+    asked = OnePasses.parts
+    monkeypatch.setattr(OnePasses, "parts", lambda *args: lowered.append(args[1]) or asked(*args))
+    x, u, c = Tensor.empty(steps, 4), Tensor.empty(4, 8), Tensor.empty(steps, 8)
+    decay, state, results = (x @ u).exp(), Tensor.zeros(3, 8), []
+    for step in range(steps):
+        state = state * decay[step] + Tensor.empty(3, 8)
+        results.append((state * c[step]).sum(-1))
+    with Context(CACHELEVEL=0):
+        (Tensor.stack(*results) @ Tensor.empty(3, 16)).schedule()
+    assert not lowered
 
 
 def test_a_target_without_such_kernels_stores_them(always: None) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from .config import VIZ as _VIZ
+from .config import VIZ_SAVE as _VIZ_SAVE
 from .config import Context
 from .device import Device, GlobalCounters
 from .dtype import DTYPES_BY_NAME, DType, dtypes
@@ -222,5 +223,5 @@ def _record() -> None:
     live.begin()
 
 
-if _VIZ:
+if _VIZ or _VIZ_SAVE.value:
     _record()

@@ -36,9 +36,12 @@ class LayerMarks(Watcher):
     A call's result is marked with its layer, and what it was given with the layer around, where nobody has
     marked it before: so inner layers come before outer ones. Layers are called by their path in the outermost
     module that was seen around them, and this by its class.
+
+    met  is told of each module's first call
     """
 
-    def __init__(self) -> None:
+    def __init__(self, met: Callable[[Module], None] = lambda module: None) -> None:
+        self._met = met
         self._paths: WeakKeys[Any, str] = WeakKeys()
         self._walked: WeakKeys[Any, bool] = WeakKeys()
         self._outermost: dict[str, int] = {}
@@ -54,6 +57,7 @@ class LayerMarks(Watcher):
                         self._paths.set(inner, name)
                 if self._paths.get(module) is None:
                     self._paths.put(module, self._own_name(module))
+                self._met(module)
             reference = weakref.ref(module)
         except TypeError:  # a class of the user's whose objects cannot be referred to weakly
             return

@@ -41,7 +41,7 @@ def application(recording: dict[str, Any], logs: Sequence[Path] = ()) -> Any:
     details = [kernel.get("details") for kernel in recording["kernels"]]
     brief = [{k: v for k, v in kernel.items() if k != "details"} for kernel in recording["kernels"]]
     for row, found in zip(brief, details, strict=True):
-        row["has_details"] = found is not None
+        row["has_details"], row["cycles"] = found is not None, found["cycles"] if found else None
     whole = {**recording, "kernels": brief, "logs": [path.name for path in logs]}
 
     def answer(request: Any, kind: str, content: bytes) -> Any:

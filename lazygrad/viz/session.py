@@ -28,7 +28,9 @@ from ..report.rows import plain_name
 from ..schedule.items import ScheduleItem
 from ..schedule.kernelize import plan_observers
 from ..shape.rules import shape_of
+from .allocations import Allocations
 from .graphs import LayerMarks, graph_rows
+from .ranks import rank_of
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Limits:
     kernels      that differ                      items        kernels and copies in the pictures of plans
     nodes        of all graphs together           graphs       that differ
     walked       nodes that are looked at for that, those of graphs met again included
+    arenas       that differ                      captures     of jits
     alike        graphs that are looked at whose results have the same shapes and are made by the same calls
     """
 
@@ -50,10 +53,8 @@ class Limits:
     graphs: int = 64
     walked: int = 1_000_000
     alike: int = 2
-
-
-#: Of an allocation: its end, where it has none yet, and its kernel, where none is known.
-_ALIVE, _NOBODY = None, -1
+    arenas: int = 256
+    captures: int = 256
 
 
 class Session:
@@ -63,12 +64,13 @@ class Session:
         self.limits = limits or Limits()
         self.began = time.perf_counter()
         self.wall = 0.0
-        self.when = time.time()
+        self.when = 0.0
         self.left_out: dict[str, int] = {}
         self.events: list[list[Any]] = []
         self.graphs: list[dict[str, Any]] = []
         self.items: list[dict[str, Any]] = []
-        self.allocations: list[list[Any]] = []
+        #: captures of jits, with the keys of kernels instead of their numbers
+        self.captures: list[dict[str, Any]] = []
         #: (device, AST) → its row; in the order of the first run
         self.kernels: dict[tuple[str, UOp], dict[str, Any]] = {}
         self._calls: dict[tuple[str, str], int] = {}
@@ -77,12 +79,21 @@ class Session:
         self._thread_names: list[str] = []
         self._buffers: WeakKeys[Any, int] = WeakKeys()
         self._memories = 0
-        self._alive: dict[int, int] = {}
-        self._replays: WeakKeys[Any, str] = WeakKeys()
+        #: what was replayed → its device and the number of its capture
+        self._replays: WeakKeys[Any, tuple[str, int]] = WeakKeys()
         self._graph_keys: set[int] = set()
         self._results: dict[int, int] = {}
         self._nodes = self._walked = 0
-        self._layers = LayerMarks()
+        self._memory = Allocations(
+            self.limits.allocations,
+            self.limits.arenas,
+            self._time,
+            self._name,
+            self._call,
+            self._line,
+            self._leave_out,
+        )
+        self._layers = LayerMarks(self._memory.met)
         self._lock = threading.RLock()
 
     @contextlib.contextmanager
@@ -92,7 +103,7 @@ class Session:
         TRACEMETA.set_default(max(lines, 2))
         events.listeners.append(self)
         plan_observers.append(self._planned)
-        self.began = time.perf_counter()
+        self.began, self.when = time.perf_counter(), time.time()
         try:
             with watched(self._layers):
                 yield
@@ -109,13 +120,19 @@ class Session:
         """Called for everything in events.py."""
         with self._lock:
             if kind == "alloc":
-                self._allocated(begin, *what)
+                self._memory.taken(begin, *what)
             elif kind == "free":
-                self._freed(begin, *what)
+                self._memory.freed(begin, *what)
+            elif kind == "read":
+                self._memory.read(begin, *what)
+            elif kind == "arena":
+                self._memory.arranged(begin, *what)
             elif kind in ("kernel", "copy"):
                 self._ran(kind, begin, end, *what)
             elif kind == "replay":
                 self._replayed(begin, end, *what)
+            elif kind == "capture":
+                self._captured(begin, end, *what)
             elif kind == "plan":
                 self._note(kind, begin, end, "", f"plan {len(what[0])} values")
             elif kind == "lower":
@@ -123,14 +140,19 @@ class Session:
             else:
                 self._note(kind, begin, end, what[0], f"{kind} {what[1]}")
 
-    def _note(self, kind: str, begin: float, end: float, device: str, what: str | int) -> None:
-        """An event: `what` is a text, or the number of a kernel."""
+    def _note(
+        self, kind: str, begin: float, end: float, device: str, what: str | int, capture: int = -1
+    ) -> None:
+        """An event: `what` is a text, or the number of a kernel; `capture` the number of the capture that it
+        is, or replays.
+        """
         if len(self.events) >= self.limits.events:
             self._leave_out("events")
             return
         label = what if isinstance(what, int) else -1 - self._name(what)
         times = [self._time(begin), round((end - begin) * 1e6, 1)]
-        self.events.append([kind, *times, self._thread(), self._name(device), label])
+        event = [kind, *times, self._thread(), self._name(device), label]
+        self.events.append(event if capture < 0 else [*event, capture])
 
     def _ran(
         self, kind: str, begin: float, end: float, item: ScheduleItem, name: str, ops: int, accessed: int
@@ -146,20 +168,54 @@ class Session:
         row["best"] = min(row["best"], seconds) if row["runs"] > 1 else seconds
         row["ops"], row["accessed"] = ops, accessed
         self._note(kind, begin, end, device, row["number"])
-        self._own_memory(item, row)
+        self._memory.ran(item, row, end)
         self._placed(item, row)
 
-    def _replayed(self, begin: float, end: float, replay: Any) -> None:
-        device = self._replays.get(replay)
-        if device is None:
-            actions = [action for batch in replay.batches for action in batch.actions]
-            for action in actions:
-                if action.runner is not None:
-                    row = self._kernel(action.item, action.runner.spec.name)
-                    if row is not None and not row["runs"]:
-                        row["ops"], row["accessed"] = action.ops, action.accessed
-            device = self._replays.put(replay, actions[0].device if actions else "")
-        self._note("replay", begin, end, device, f"replay {replay.kernels} kernels")
+    def _captured(self, begin: float, end: float, name: str, replay: Any) -> None:
+        device, number = "", -1
+        if replay is not None:
+            device, number = self._capture_of(replay, name)
+        self._note("capture", begin, end, device, name if replay is not None else f"{name}, not kept", number)
+
+    def _replayed(self, begin: float, end: float, replay: Any, handles: Sequence[Any]) -> None:
+        device, number = self._capture_of(replay, "")
+        self._note("replay", begin, end, device, f"replay {replay.kernels} kernels", number)
+        self._memory.replayed(replay, handles, end, number)
+        if number >= 0:
+            capture, took = self.captures[number], end - begin
+            capture["replays"] += 1
+            capture["seconds"] += took
+            capture["best"] = took if capture["replays"] == 1 else min(capture["best"], took)
+
+    def _capture_of(self, replay: Any, name: str) -> tuple[str, int]:
+        """The device, and the number of the capture that this replays; -1 where there are too many.
+
+        name  of the function; "" where it was captured before anybody listened
+        """
+        found = self._replays.get(replay)
+        if found is not None:
+            return found
+        actions = [action for batch in replay.batches for action in batch.actions]
+        steps = []
+        for action in actions:
+            steps.append((action.item.bufs[0].device, action.item.ast))
+            if action.runner is not None:
+                row = self._kernel(action.item, action.runner.spec.name)
+                if row is not None and not row["runs"]:
+                    row["ops"], row["accessed"] = action.ops, action.accessed
+        number = len(self.captures)
+        if number < self.limits.captures:
+            row = {"name": name, "steps": steps, "replays": 0, "seconds": 0.0, "best": 0.0}
+            self.captures.append(row)
+        else:
+            self._leave_out("captures")
+            number = -1
+        return self._replays.put(replay, (actions[0].device if actions else "", number))
+
+    def _number(self, key: tuple[str, UOp]) -> int:
+        """The number of a kernel or copy; -1 of what has not run alone, or was too much."""
+        row = self.kernels.get(key)
+        return -1 if row is None else row["number"]
 
     def _kernel(self, item: ScheduleItem, name: str) -> dict[str, Any] | None:
         key = item.bufs[0].device, item.ast
@@ -191,6 +247,7 @@ class Session:
         """A graph is about to be planned."""
         limits = self.limits
         with self._lock:
+            self._memory.look_for_holders()
             results = hash(tuple([(root.op, root.dtype, shape_of(root), _origin(root)) for root in roots]))
             met = self._results[results] = self._results.get(results, 0) + 1
             if met > limits.alike:
@@ -236,28 +293,6 @@ class Session:
             self._memories += 1
         return [number, buffer.nbytes]
 
-    # *** memory
-
-    def _allocated(self, begin: float, device: str, handle: Any, nbytes: int) -> None:
-        if len(self.allocations) >= self.limits.allocations:
-            self._leave_out("allocations")
-            return
-        self._alive[id(handle)] = len(self.allocations)
-        self.allocations.append([self._time(begin), _ALIVE, nbytes, self._name(device), _NOBODY, _NOBODY])
-
-    def _freed(self, begin: float, handle: Any) -> None:
-        number = self._alive.pop(id(handle), None)
-        if number is not None:
-            self.allocations[number][1] = self._time(begin)
-
-    def _own_memory(self, item: ScheduleItem, row: dict[str, Any]) -> None:
-        """The memory that a kernel has written first is its."""
-        for buffer in item.outputs:
-            number = self._alive.get(id(buffer.base._buf))
-            if number is not None and self.allocations[number][4] == _NOBODY:
-                line = next((n for n in row["calls"] if n >= 0), _NOBODY)
-                self.allocations[number][4:] = [row["number"], line]
-
     # *** numbers for texts
 
     def _time(self, at: float) -> float:
@@ -271,6 +306,10 @@ class Session:
             return -1
         key = str(getattr(origin, "name", origin)), str(getattr(origin, "line", ""))
         return self._calls.setdefault(key, len(self._calls))
+
+    def _line(self, line: str) -> int:
+        """A line of the user without a call; -1 where it is unknown."""
+        return self._calls.setdefault(("", line), len(self._calls)) if line else -1
 
     def _thread(self) -> int:
         ident = threading.get_ident()
@@ -293,8 +332,9 @@ class Session:
                 "python": platform.python_version(),
                 "machine": f"{platform.system()} {platform.machine()}",
                 "device": Device.DEFAULT,
-                "when": round(self.when),
+                "when": round(self.when, 6),
                 "wall": round(self.wall, 6),
+                "rank": rank_of(),
             },
             "left_out": dict(self.left_out),
             "names": list(self._names),
@@ -304,7 +344,9 @@ class Session:
             "kernels": list(self.kernels.values()),
             "items": self.items,
             "events": self.events,
-            "allocations": self.allocations,
+            "allocations": self._memory.rows,
+            "arenas": self._memory.arenas(self._number),
+            "captures": [{**each, "steps": [*map(self._number, each["steps"])]} for each in self.captures],
         }
 
 

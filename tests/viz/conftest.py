@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lazygrad import Tensor, nn
+from lazygrad import Tensor, TinyJit, nn
 from lazygrad.programs.runners import clear_programs
 from lazygrad.schedule.kernelize import clear_templates
 from lazygrad.viz.details import add_details
@@ -52,6 +52,33 @@ def recorded() -> dict[str, Any]:
             model(Tensor(x)).softmax().tolist()
     rows = session.rows()
     add_details(rows, list(session.kernels), 60)
+    return rows
+
+
+@pytest.fixture(scope="session")
+def replayed() -> dict[str, Any]:
+    """What a jit of four kernels does that is captured and replayed twice, with an arena, and with a tensor
+    that is kept after its last use.
+    """
+    x = Tensor(np.arange(8192, dtype=np.float32)).realize()
+
+    @TinyJit
+    def chained(x: Tensor) -> Tensor:
+        for _ in range(4):
+            x = (x + 1).contiguous()
+        return x.realize()
+
+    chained(x)
+    clear_templates()
+    session = Session()
+    with session.recording():
+        kept = (x * 3).realize()
+        (kept + 1).realize()
+        for _ in range(3):
+            chained(x)
+    rows = session.rows()
+    for kernel in rows["kernels"]:
+        kernel["details"] = {"cycles": 100 * (kernel["number"] + 1)}
     return rows
 
 

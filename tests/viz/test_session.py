@@ -10,7 +10,7 @@ import weakref
 import numpy as np
 import pytest
 
-from lazygrad import Tensor, TinyJit, events
+from lazygrad import Tensor, TinyJit, events, nn
 from lazygrad.config import TRACEMETA
 from lazygrad.device.allocator import take_back
 from lazygrad.engine.realize import observe_kernels
@@ -112,6 +112,67 @@ def test_memory_is_its_kernels_until_it_is_freed():
     assert used == sorted(used, key=lambda step: step[0])
 
 
+def test_blocks_say_what_they_are_who_took_them_and_who_used_them_last(replayed):
+    names, calls = replayed["names"], replayed["calls"]
+    told = [(row[2], names[row[6]], calls[row[7]][2]) for row in replayed["allocations"]]
+    assert told[0] == (32768, "written by a kernel", "kept = (x * 3).realize()")
+    assert told[-2:] == [
+        (65536, "arena of a replay", "chained(x)"),
+        (32768, "result of a replay", "chained(x)"),
+    ]
+    kept, arena = replayed["allocations"][0], replayed["allocations"][-2]
+    second = [event for event in replayed["events"] if event[0] == "kernel"][1]
+    assert calls[kept[5]][2] == "kept = (x * 3).realize()"
+    assert (kept[1], kept[9]) == (None, second[5])
+    assert kept[8] == pytest.approx(second[1] + second[2], abs=0.2)
+    assert arena[9] == -2  # the first capture
+
+
+def test_an_arena_holds_each_value_while_it_is_used(replayed):
+    (arena,) = replayed["arenas"]
+    assert (arena["what"], arena["bytes"], arena["steps"]) == ("replay", 65536, [1] * 4)
+    spans = [value[:4] for value in arena["values"]]
+    assert spans == [[0, 1, 0, 32768], [1, 2, 32768, 32768], [2, 3, 0, 32768]]
+    assert {replayed["calls"][value[4]][2] for value in arena["values"]} == {"x = (x + 1).contiguous()"}
+
+
+def test_a_schedule_has_an_arena():
+    x = Tensor(np.ones((32, 32), np.float32)).realize()
+
+    def work() -> None:
+        y = x
+        for _ in range(4):
+            y = y @ y.T * 0.5
+        y.realize()
+
+    (arena,) = session_of(work).rows()["arenas"]
+    assert (arena["what"], arena["times"], len(arena["steps"])) == ("schedule", 1, 4)
+    for first, last, offset, size, _ in arena["values"]:
+        for other in arena["values"]:
+            meets = other[0] <= last and first <= other[1] and other[:3] != [first, last, offset]
+            assert not meets or other[2] >= offset + size or offset >= other[2] + other[3]
+
+
+def test_a_capture_and_its_replays_belong_together(replayed):
+    (capture,) = replayed["captures"]
+    assert capture["name"].startswith("<TinyJit of ")
+    assert (capture["steps"], capture["replays"]) == ([1] * 4, 2)
+    linked = [event[0] for event in replayed["events"] if event[6:] == [0]]
+    assert linked == ["capture", "replay", "replay"]
+
+
+def test_the_memory_of_a_module_has_its_attribute():
+    layer = nn.Linear(4, 4)
+
+    def work() -> None:
+        layer.weight.assign(layer.weight.numpy()).realize()
+        for _ in range(2):
+            layer(Tensor.ones(2, 4)).realize()
+
+    rows = session_of(work).rows()
+    assert "Linear.weight" in [rows["names"][row[10]] for row in rows["allocations"] if row[10] >= 0]
+
+
 def test_nothing_is_kept_alive():
     session = Session()
     with session.recording():
@@ -165,8 +226,8 @@ def test_a_recording_is_read_as_it_was_written(recorded, tmp_path, name):
     [
         (b"", "is no recording"),
         (b"{}", "is no recording of lazygrad"),
-        (b'{"format": "lazygrad recording", "version": 99}', "has version 99; this lazygrad reads 1"),
-        (b'{"format": "lazygrad recording", "version": 1}', "has no names, threads"),
+        (b'{"format": "lazygrad recording", "version": 99}', "has version 99; this lazygrad reads 2"),
+        (b'{"format": "lazygrad recording", "version": 2}', "has no names, threads"),
         (b"\x1f\x8bnothing", "cannot be read"),
         (b"[" * 100_000, "is no recording"),
     ],

@@ -13,7 +13,7 @@ import pytest
 from lazygrad import Tensor, TinyJit, nn
 from lazygrad.programs.runners import clear_programs
 from lazygrad.schedule.kernelize import clear_templates
-from lazygrad.viz.details import add_details
+from lazygrad.viz.details import add_details, details
 from lazygrad.viz.server import Server
 from lazygrad.viz.session import Session
 from tests.exporting.browser import Shown, chromium, playwright
@@ -77,8 +77,9 @@ def replayed() -> dict[str, Any]:
         for _ in range(3):
             chained(x)
     rows = session.rows()
-    for kernel in rows["kernels"]:
-        kernel["details"] = {"cycles": 100 * (kernel["number"] + 1)}
+    for row, key in zip(rows["kernels"], session.kernels, strict=True):
+        row["details"] = details(*key)
+    rows["rooflines"] = {}
     return rows
 
 

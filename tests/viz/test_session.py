@@ -17,6 +17,7 @@ from lazygrad.engine.realize import observe_kernels
 from lazygrad.schedule.kernelize import clear_templates, plan_observers
 from lazygrad.viz.files import RecordingError, read_recording, write_recording
 from lazygrad.viz.schedule_text import largest_plan, plans_of, schedule_text
+from lazygrad.viz.schedule_tree import schedule_tree
 from lazygrad.viz.session import Limits, Session
 from lazygrad.viz.timeline import memory_in_use, trace_events
 
@@ -286,3 +287,28 @@ def test_the_schedule_as_text_fits_a_screen(recorded):
     assert len(whole) == len(items) + 2
     assert "linear" in whole[-1]
     assert whole[-1].endswith("it is a result")
+
+
+def test_the_schedule_as_a_tree(recorded):
+    lines = schedule_tree(recorded, 4, rows=1000, width=1000).splitlines()
+    items = largest_plan(recorded)
+    assert lines[0].split() == ["kernels", "time", "stored"]
+    rows = [(int(line[:7]), int(line[18:30].replace(",", "")), line[32:]) for line in lines[1:-1]]
+    written = sum(nbytes for item in items for _, nbytes in item["writes"])
+    assert rows[0] == (len(items), written, "all")
+    for indent in ("  ", "    ", "      ", "        "):
+        level = [row for row in rows[1:] if row[2].startswith(indent) and row[2][len(indent)] != " "]
+        assert sum(count for count, _, _ in level) == len(items)
+    assert "  blocks.*.down, blocks.*.up" in [name for _, _, name in rows]
+    assert any("self.up(self.norm(x))" in name for _, _, name in rows)
+    assert lines[-1] == "down to kernels"
+
+
+def test_a_tree_has_the_levels_that_fit(recorded):
+    whole = schedule_tree(recorded, 4, rows=1000).splitlines()
+    text = schedule_tree(recorded, 4, rows=len(whole) - 1, width=80).splitlines()
+    assert len(text) < len(whole)
+    assert all(len(line) <= 80 for line in text)
+    assert text[-1] == f"down to calls: kernels would not fit {len(whole) - 1} rows"
+    assert schedule_tree(recorded, 1).splitlines()[-1] == "down to layers: --depth 2 adds lines"
+    assert len(schedule_tree(recorded, 1, rows=4).splitlines()) == 4

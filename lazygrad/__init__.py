@@ -130,7 +130,7 @@ def __getattr__(name: str) -> _Any:
         from . import exporting
 
         found = exporting.load_exported
-    elif name in _NAMESPACES:
+    elif name in (*_NAMESPACES, "viz"):
         import importlib
 
         found = importlib.import_module(f".{name}", __name__)
@@ -189,7 +189,9 @@ def _near(name: str) -> str:
 
 def __dir__() -> list[str]:
     """All names, those that are made later included."""
-    return sorted({*globals(), *_FUNCTIONS, *_NAMESPACES, *DTYPES_BY_NAME, "log", "nn", "random", "read_log"})
+    return sorted(
+        {*globals(), *_FUNCTIONS, *_NAMESPACES, *DTYPES_BY_NAME, "log", "nn", "random", "read_log", "viz"}
+    )
 
 
 as_tensor = asarray = new_tensor

@@ -24,7 +24,7 @@ from ..ir.uop import UOp
 from ..locks import WeakKeys
 from ..nn.module import watched
 from ..report.profile import code_at, short_path, written_shape
-from ..report.rows import plain_name
+from ..report.rows import copy_name, plain_name
 from ..schedule.items import ScheduleItem
 from ..schedule.kernelize import plan_observers
 from ..shape.rules import shape_of
@@ -218,28 +218,43 @@ class Session:
         return -1 if row is None else row["number"]
 
     def _kernel(self, item: ScheduleItem, name: str) -> dict[str, Any] | None:
+        row = self.kernels.get((item.bufs[0].device, item.ast))
+        if row is None and item.ast.op is not Ops.COPY:
+            name = plain_name(item.ast, name)
+        return row or self._new_kernel(item, " ".join(name.split()))
+
+    def _new_kernel(self, item: ScheduleItem, name: str) -> dict[str, Any] | None:
         key = item.bufs[0].device, item.ast
-        row = self.kernels.get(key)
-        if row is None:
-            if len(self.kernels) >= self.limits.kernels:
-                self._leave_out("kernels")
-                return None
+        if len(self.kernels) >= self.limits.kernels:
+            self._leave_out("kernels")
+            return None
+        is_copy = item.ast.op is Ops.COPY
+        self.kernels[key] = {
+            "number": len(self.kernels),
+            "name": name,
+            "kind": "copy" if is_copy else "kernel",
+            "device": key[0],
+            "shape": written_shape(item.ast, item.bufs),
+            "calls": [self._call(each) for each in item.metadata],
+            "runs": 0,
+            "seconds": 0.0,
+            "best": 0.0,
+            "ops": 0,
+            "accessed": 0,
+            "does": _what_it_does(item.ast),
+        }
+        return self.kernels[key]
+
+    def planned(self, items: Sequence[ScheduleItem]) -> None:
+        """Note a schedule that is not run: its kernels have numbers for names, since nothing is compiled."""
+        for number, item in enumerate(items):
             is_copy = item.ast.op is Ops.COPY
-            row = self.kernels[key] = {
-                "number": len(self.kernels),
-                "name": " ".join(name.split()) if is_copy else plain_name(item.ast, name),
-                "kind": "copy" if is_copy else "kernel",
-                "device": key[0],
-                "shape": written_shape(item.ast, item.bufs),
-                "calls": [self._call(each) for each in item.metadata],
-                "runs": 0,
-                "seconds": 0.0,
-                "best": 0.0,
-                "ops": 0,
-                "accessed": 0,
-                "does": _what_it_does(item.ast),
-            }
-        return row
+            name = copy_name(item.bufs[0], item.bufs[-1]) if is_copy else f"kernel {number}"
+            row = self.kernels.get((item.bufs[0].device, item.ast)) or self._new_kernel(
+                item, " ".join(name.split())
+            )
+            if row is not None:
+                self._placed(item, row)
 
     # *** the pictures
 

@@ -27,9 +27,10 @@ from ..report.profile import code_at, short_path, written_shape
 from ..report.rows import copy_name, plain_name
 from ..schedule.items import ScheduleItem
 from ..schedule.kernelize import plan_observers
+from ..schedule.versions import effective
 from ..shape.rules import shape_of
 from .allocations import Allocations
-from .graphs import LayerMarks, graph_rows
+from .graphs import GraphNotes, LayerMarks
 from .ranks import rank_of
 
 
@@ -67,8 +68,9 @@ class Session:
         self.when = 0.0
         self.left_out: dict[str, int] = {}
         self.events: list[list[Any]] = []
-        self.graphs: list[dict[str, Any]] = []
-        self.items: list[dict[str, Any]] = []
+        self.graphs: list[tuple[float, GraphNotes]] = []
+        #: kernels where they stand in plans: few objects each, of which `_item` makes the row
+        self.items: list[tuple[Any, ...]] = []
         #: captures of jits, with the keys of kernels instead of their numbers
         self.captures: list[dict[str, Any]] = []
         #: (device, AST) → its row; in the order of the first run
@@ -77,8 +79,6 @@ class Session:
         self._names: dict[str, int] = {}
         self._threads: dict[int, int] = {}
         self._thread_names: list[str] = []
-        self._buffers: WeakKeys[Any, int] = WeakKeys()
-        self._memories = 0
         #: what was replayed → its device and the number of its capture
         self._replays: WeakKeys[Any, tuple[str, int]] = WeakKeys()
         self._graph_keys: set[int] = set()
@@ -271,42 +271,59 @@ class Session:
                 self._leave_out("graphs")
                 return
             room = limits.nodes - self._nodes
-            graph = graph_rows(roots, room, self._call, self._name, self._layers)
-            self._walked += len(graph["nodes"]) + graph["left_out"]
-            key = hash(repr([row[:3] + row[8:] for row in graph["nodes"]]))
-            if key in self._graph_keys or not graph["nodes"]:
+            graph = GraphNotes(roots, room, self._layers)
+            count = len(graph.ops)
+            self._walked += count + graph.left_out
+            structure = graph.structure
+            if not count or structure in self._graph_keys:
                 return
-            self._graph_keys.add(key)
-            self._nodes += len(graph["nodes"])
-            self.graphs.append({"at": self._time(time.perf_counter()), **graph})
+            self._graph_keys.add(structure)
+            self._nodes += count
+            self.graphs.append((self._time(time.perf_counter()), graph))
 
     def _placed(self, item: ScheduleItem, row: dict[str, Any]) -> None:
         """Where a kernel stands among those that were planned with it."""
         if len(self.items) >= self.limits.items:
             self._leave_out("items")
             return
-        facts = item.kernel.facts
-        ends = [[end.reason, end.readers, self._call(end.origin)] for end in facts.get("boundaries", ())]
+        facts, sources = item.kernel.facts, item.kernel.src
+        memory: list[Any] = [len(item.outputs)]
+        for source, buffer in zip(sources, item.bufs, strict=False):
+            memory += (memory_number(source), buffer.size, buffer.dtype)
         self.items.append(
-            {
-                "plan": facts.get("turn", (-1, 0))[0],
-                "kernel": row["number"],
-                "writes": [self._buffer(buffer) for buffer in item.outputs],
-                "reads": [self._buffer(buffer) for buffer in item.inputs],
-                "sizes": [[b.size, repr(b.dtype).replace("dtypes.", ""), b.nbytes] for b in item.outputs],
-                "ends": ends,
-                "kept": [[kept.nbytes, self._call(kept.origin)] for kept in facts.get("kept_rows", ())],
-            }
+            (
+                facts.get("turn", (-1, 0)),
+                row["number"],
+                tuple(memory),
+                facts.get("boundaries", ()),
+                facts.get("kept_rows", ()),
+            )
         )
 
-    def _buffer(self, buffer: Any) -> list[int]:
-        """[the number of the memory, bytes of the part]."""
-        base = buffer.base
-        number = self._buffers.get(base)
-        if number is None:
-            number = self._buffers.put(base, self._memories)
-            self._memories += 1
-        return [number, buffer.nbytes]
+    def _item(
+        self,
+        turn: tuple[int, int],
+        kernel: int,
+        memory: Sequence[Any],
+        ends: Sequence[Any],
+        kept: Sequence[Any],
+    ) -> dict[str, Any]:
+        """The row of an item."""
+        outputs, *flat = memory
+        parts = list(zip(flat[::3], flat[1::3], flat[2::3], strict=True))
+        touched = [[number, size * dtype.itemsize] for number, size, dtype in parts]
+        return {
+            "plan": turn[0],
+            "kernel": kernel,
+            "writes": touched[:outputs],
+            "reads": touched[outputs:],
+            "sizes": [
+                [size, repr(dtype).replace("dtypes.", ""), size * dtype.itemsize]
+                for _, size, dtype in parts[:outputs]
+            ],
+            "ends": [[end.reason, end.readers, self._call(end.origin)] for end in ends],
+            "kept": [[each.nbytes, self._call(each.origin)] for each in kept],
+        }
 
     # *** numbers for texts
 
@@ -341,6 +358,8 @@ class Session:
 
     def rows(self) -> dict[str, Any]:
         """All of it, without what has to be computed for each kernel (`details.py`)."""
+        graphs = [{"at": at, **graph.rows(self._call, self._name)} for at, graph in self.graphs]
+        items = [self._item(*item) for item in self.items]
         return {
             "made": {
                 "script": sys.argv[0] if sys.argv else "",
@@ -355,14 +374,23 @@ class Session:
             "names": list(self._names),
             "threads": list(self._thread_names),
             "calls": [[name, short_path(line), code_at(line)[:200]] for name, line in self._calls],
-            "graphs": self.graphs,
+            "graphs": graphs,
             "kernels": list(self.kernels.values()),
-            "items": self.items,
+            "items": items,
             "events": self.events,
             "allocations": self._memory.rows,
             "arenas": self._memory.arenas(self._number),
             "captures": [{**each, "steps": [*map(self._number, each["steps"])]} for each in self.captures],
         }
+
+
+def memory_number(source: UOp) -> int:
+    """The number of the memory that a source of a kernel is, or is a part of, whatever arena it lies in."""
+    node = effective(source)
+    while node.op is not Ops.BUFFER:
+        node = effective(node.src[0])
+    number: int = node.src[1].arg
+    return number
 
 
 def _origin(node: UOp) -> tuple[str, str]:

@@ -146,7 +146,13 @@ def test_a_schedule_has_an_arena():
             y = y @ y.T * 0.5
         y.realize()
 
-    (arena,) = session_of(work).rows()["arenas"]
+    rows = session_of(work).rows()
+    (arena,) = rows["arenas"]
+    written = [item["writes"][0][0] for item in rows["items"]]
+    assert len(set(written)) == 4  # memory is told apart by the value, wherever that lies
+    assert [[number for number, _ in item["reads"]] for item in rows["items"][1:]] == [
+        [w] for w in written[:3]
+    ]
     assert (arena["what"], arena["times"], len(arena["steps"])) == ("schedule", 1, 4)
     for first, last, offset, size, _ in arena["values"]:
         for other in arena["values"]:

@@ -19,6 +19,7 @@ from . import (
     pictures,
     predict,
     public_tests,
+    recording,
     single_ops,
     start,
     sums,
@@ -45,6 +46,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
     "sums": sums,
     "checks": checks,
     "pictures": pictures,
+    "recording": recording,
     "single_ops": single_ops,
     "public_tests": public_tests,
 }

@@ -190,6 +190,7 @@ def line_of(recording: dict[str, Any], code: str) -> str:
     return next(line for _, line, text in recording["calls"] if text == code)
 
 
+@pytest.mark.slow
 def test_what_could_be_freed_earlier(shown, replayed):
     page = shown(replayed, view="memory")
     rows = replayed["allocations"]
@@ -248,6 +249,7 @@ def test_a_replay_shows_its_kernels_and_leads_to_its_capture(shown, replayed):
     assert page.text("#event").startswith("capture: <TinyJit of")
 
 
+@pytest.mark.slow
 def test_ranks_have_a_group_of_rows_each(shown, replayed):
     other = json.loads(json.dumps(replayed))
     replayed, other = ({**r, "made": {**r["made"], "rank": n}} for n, r in enumerate((replayed, other)))

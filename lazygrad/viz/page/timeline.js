@@ -2,7 +2,7 @@
 // ranks of a distributed run have a group of rows each. Captures of jits and their replays lead to each other.
 import { Picture, callText, color, count, fitted, make, seconds } from "./words.js";
 
-const ROW = 34, HEAD = 26, GROUP = 20, LABEL = 120, ON_DEVICE = new Set(["kernel", "copy", "replay"]);
+const ROW = 34, HEAD = 26, GROUP = 20, LABEL = 120, TICK = 75, ON_DEVICE = new Set(["kernel", "copy", "replay"]);
 const KINDS = ["plan", "lower", "compile", "capture", "kernel", "copy", "replay"];
 
 export function timelineView(recording, open) {
@@ -62,7 +62,8 @@ export function timelineView(recording, open) {
   }
 
   function paint(context, width) {
-    const step = 10 ** Math.floor(Math.log10((to - from) / 4));
+    const least = (to - from) * TICK / Math.max(width - LABEL, 1), ten = 10 ** Math.floor(Math.log10(least));
+    const step = ten * [1, 2, 5, 10].find((times) => ten * times >= least);
     for (let t = Math.ceil(from / step) * step; t <= to; t += step) {
       context.fillStyle = color("line");
       context.fillRect(px(t), HEAD - 6, 1, high - HEAD);
@@ -89,7 +90,7 @@ export function timelineView(recording, open) {
         context.fillRect(x1, y + 3, Math.max(x2 - x1, 1), ROW - 8);
         if (x2 - x1 > 30) {
           context.fillStyle = color("panel");
-          context.fillText(fitted(context, label(event), x2 - x1 - 6), x1 + 3, y + (parts.has(event[6]) ? 14 : 20));
+          context.fillText(fitted(context, label(event), x2 - x1 - 6), x1 + 3, y + (event[0] === "replay" && parts.get(event[6])?.length ? 14 : 20));
           if (event[0] === "replay") paintParts(context, event, y);
         }
       }

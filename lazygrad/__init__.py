@@ -19,6 +19,7 @@ from .tensor import (
     Function,
     Generator,
     Tensor,
+    announce_namespace,
     autocast,
     checkpoint,
     enable_grad,
@@ -39,6 +40,7 @@ from .tensor import (
 )
 
 if _TYPE_CHECKING:
+    from .array_api import numpy_function
     from .tensor.own_kernels import KernelError, kernel
 
 __all__ = [
@@ -71,6 +73,7 @@ __all__ = [
     "load_exported",
     "memory",
     "no_grad",
+    "numpy_function",
     "printoptions",
     "profile",
     "set_printoptions",
@@ -105,13 +108,13 @@ def load(path: _Any) -> _Any:
     return formats.load_weights(file)
 
 
-#: PyTorch's functions under the names it has them by.
-_NAMESPACES = ("fft", "functional", "linalg", "special")
+#: The Array API standard's functions, and PyTorch's under the names it has them by.
+_NAMESPACES = ("array_api", "fft", "functional", "linalg", "special")
 #: Methods of Tensor that make tensors, here as functions under the names that other libraries have for them.
 _FUNCTIONS = (
-    "arange", "cat", "einsum", "empty", "eye", "from_dlpack", "from_numpy", "full", "linspace", "manual_seed",
-    "meshgrid", "ones", "rand", "randint", "randn", "randperm", "stack", "where", "zeros",
-    "empty_like", "full_like", "ones_like", "rand_like", "randn_like", "zeros_like",
+    "arange", "cat", "einsum", "empty", "eye", "from_dlpack", "from_jax", "from_numpy", "full", "linspace",
+    "manual_seed", "meshgrid", "ones", "rand", "randint", "randn", "randperm", "stack", "where", "zeros",
+    "empty_like", "full_like", "ones_like", "rand_like", "randn_like", "to_jax", "zeros_like",
 )  # fmt: skip
 
 
@@ -134,6 +137,10 @@ def __getattr__(name: str) -> _Any:
         import importlib
 
         found = importlib.import_module(f".{name}", __name__)
+    elif name == "numpy_function":
+        from . import array_api
+
+        found = array_api.numpy_function
     elif name in ("nn", "log", "read_log"):
         from .nn import logs  # which makes `nn` an attribute of this package
 
@@ -190,7 +197,8 @@ def _near(name: str) -> str:
 def __dir__() -> list[str]:
     """All names, those that are made later included."""
     return sorted(
-        {*globals(), *_FUNCTIONS, *_NAMESPACES, *DTYPES_BY_NAME, "log", "nn", "random", "read_log", "viz"}
+        {*globals(), *_FUNCTIONS, *_NAMESPACES, *DTYPES_BY_NAME, *__all__}
+        | {"log", "nn", "random", "read_log", "viz"}
     )
 
 
@@ -217,6 +225,15 @@ def _load_classic_style() -> None:
 
 
 announce_style("classic", _load_classic_style)
+
+
+def _load_namespace() -> _Any:
+    from . import array_api
+
+    return array_api
+
+
+announce_namespace(_load_namespace)
 
 
 def _record() -> None:

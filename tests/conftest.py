@@ -22,6 +22,7 @@ import socket
 import sys
 import tempfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,7 @@ SHARES = {
     "tests/commands/test_every_kind.py::test_explain": 2,
     "tests/device/test_every_device.py::test_a_feature": 6,
     "tests/device/test_every_device.py::test_a_type": 96,
+    "tests/device/test_every_device.py::test_an_optimization": 28,
     "tests/engine/test_check_index.py::test_every_lane_of_every_kernel": 3,
     "tests/linalg/test_linalg_namespace.py::test_the_same_as_torch": 2,
     "tests/nn/formats/test_torch_files.py::test_every_dtype": 2,
@@ -150,10 +152,43 @@ class ShownAtOnce:
                 self.terminal.write_line(line)
 
 
+class EmulatedKernels:
+    """Tells at the end what the emulation of CUDA has executed in all processes of the run, if anything."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def pytest_testnodedown(self, node: Any) -> None:
+        self.counts.update(getattr(node, "workeroutput", {}).get("emulated", {}))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        found = self.counts + Counter(emulated_counts())
+        if found:
+            kernels, launches, checked, accesses, reports = (
+                f"{found[each]:,}" for each in ("kernels", "launches", "checked", "accesses", "reports")
+            )
+            terminalreporter.write_line(
+                f"CUDA on the CPU: {kernels} kernels in {launches} launches; in {checked} of them {accesses}"
+                f" accesses were checked for races and bounds; {reports} had something to report, each"
+                " asked for by its test or failing it"
+            )
+
+
+def emulated_counts() -> dict[str, int]:
+    machine = sys.modules.get("tests.runtime.emulated_cuda.machine")
+    return machine.counts() if machine else {}
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["emulated"] = emulated_counts()
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     if not hasattr(session.config, "workerinput"):
         terminal = session.config.pluginmanager.get_plugin("terminalreporter")
         session.config.pluginmanager.register(ShownAtOnce(terminal))
+        session.config.pluginmanager.register(EmulatedKernels())
 
 
 def pytest_report_header(config: pytest.Config) -> str:

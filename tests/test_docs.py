@@ -173,6 +173,32 @@ def test_links_into_a_page_lead_to_one_of_its_headings():
                 )
 
 
+def test_every_page_is_in_the_menu_of_the_site_and_in_the_readme():
+    menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("nav:\n  -")[2]
+    readme = PAGES[0].read_text(encoding="utf-8")
+    listed = re.findall(r"[\w/]+\.md$", menu, re.M)
+    pages = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES[1:]]
+    assert sorted(listed) == sorted(["index.md", *pages])
+    for page in pages:
+        if "/" not in page:
+            assert f"](docs/{page})" in readme, f"the README does not list docs/{page}"
+
+
+def test_lists_and_tables_are_the_same_on_the_site_as_on_github():
+    """The site's Markdown begins them after an empty line, and nests a list by four spaces."""
+    for page in PAGES:
+        prose = re.sub(r"^ *(```+).*?^ *\1", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+        before = ""
+        for line in prose.splitlines():
+            place = f"{page.relative_to(ROOT)}: {line[:60]!r}"
+            item = re.match(r"( *)([-*+]|\d+\.) ", line)
+            assert not item or len(item[1]) % 4 == 0, f"{place} is nested by {len(item[1])} spaces"
+            for begins in (r" *([-*+]|\d+\.) ", r"\|"):
+                if re.match(begins, line) and before and not before.startswith("  "):
+                    assert re.match(begins, before), f"{place} follows a line of another kind"
+            before = line
+
+
 #: Files that pages name and that are not here: the reader's own, those of docs/adding.md, an older project's.
 NOT_OURS = {"script.py", "runtime/echo.py", "lazygrad/runtime/echo.py", "lazygrad/codegen/opt/reverse.py"}
 NOT_OURS |= {"runtime/ops_clang.py"}

@@ -24,6 +24,7 @@ DRIVERS = {"Foundation", "Metal", "cuda", "mpi4py", "objc", "pyopencl", "wgpu"}
 DRIVERS |= {"jinja2", "starlette", "tokenizers", "uvicorn"}
 DRIVERS |= {
     "fractions",
+    "jax",
     "llvmlite",
     "matplotlib",
     "numpy",

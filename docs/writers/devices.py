@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.device.every_device import DEVICES, DTYPES, FAMILIES, FEATURES, has, is_right, on, replays_a_list
+from lazygrad.codegen.opt import OptOps
+from tests.device.every_device import (
+    DEVICES,
+    DTYPES,
+    FAMILIES,
+    FEATURES,
+    has,
+    is_right,
+    multiplies_by_dots,
+    on,
+    replays_a_list,
+    takes,
+)
 
 PAGE = Path(__file__).parent.parent / "devices.md"
 HEAD = "## What computes where\n"
@@ -32,15 +44,31 @@ def column(name: str) -> dict[str, str]:
             dtype: cell([family for family in FAMILIES if is_right(name, family, dtype)]) for dtype in DTYPES
         }
         found |= {feature: _WORDS[has(name, feature)] for feature in FEATURES}
+        found |= {op.name: opt_cell(name, op) for op in OptOps}
         return found | {_ONE: _WORDS[replays_a_list(name)]}
+
+
+def opt_cell(name: str, op: OptOps) -> str:
+    """Whether kernels on a device have an optimization."""
+    if op is OptOps.TC and multiplies_by_dots(name):
+        return DOTS
+    return _WORDS[takes(name, op)]
 
 
 def tables(columns: dict[str, dict[str, str]]) -> str:
     """The section of the page."""
     types, features = _table("dtype", DTYPES, columns), _table("feature", [*FEATURES, _ONE], columns)
-    return f"{HEAD}{_TOP}{types}\n{features}"
+    opts = _table("optimization", [op.name for op in OptOps], columns)
+    return f"{HEAD}{_TOP}{types}\n{features}\n{_OPTS}{opts}"
 
 
+_OPTS = """\
+Of each [optimization](kernels.md): whether kernels on the device have it. Which a kernel gets is
+chosen by what is predicted for its device.
+
+"""
+#: Said of optimizations that depend on which processor it is.
+DOTS = "if the processor has it"
 #: Asked of the device, not computed.
 _ONE = "captured functions are given to the runtime as one list"
 _WORDS = {True: "yes", False: "no"}

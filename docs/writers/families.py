@@ -22,7 +22,7 @@ FAMILIES = [
         "values",
         "Sizes and values",
         "How large a tensor is, and its values as numbers, lists and arrays of numpy.",
-        {"Sizes": "core", "Values": "host"},
+        {"Sizes": "core", "Values": "host", "Other libraries": "exchange"},
     ),
     Family(
         "computing",

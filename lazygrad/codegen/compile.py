@@ -26,6 +26,7 @@ from .opt.facts import Facts
 from .opt.grid_time import Prediction, predict_on_grid
 from .separate_loops import separate_loops
 from .vectorize import vectorize
+from .warp_groups import by_warp_groups
 from .written import is_written, linear_form, written_spec
 
 
@@ -69,7 +70,7 @@ PASSES = [
     Pass("lower", lambda ast, job: lower(ast), 3,
          "no VIEW is left; every access is an INDEX, with a validity where it needs one"),
     Pass("apply opts", _apply_opts, 4, "ranges are split and typed as the Opts say"),
-    Pass("vectorize", lambda sink, job: vectorize(sink, job.target), 5,
+    Pass("vectorize", lambda sink, job: vectorize(by_warp_groups(sink), job.target), 5,
          "no UPCAST or UNROLL range is left; lanes are as wide as the target's"),
     Pass("assign grid", _assign_grid, 5, "on a grid, SPECIALs stand for GLOBAL, LOCAL and GROUP ranges"),
     Pass("nest sums", lambda sink, job: nest_sums(sink, job.target), 5,

@@ -22,7 +22,7 @@ from typing import Any
 from ..dtype import DType, PtrDType, dtypes
 from ..ir.index import bounds
 from ..ir.nest import Block, is_shared, loop_nest, scan_ranges, scan_values
-from ..ir.ops import ELEMENTWISE, WARP_SUMS, Ops, start_value
+from ..ir.ops import ELEMENTWISE, Ops, start_value
 from ..ir.reports import FAILED, FOUND, WORDS, report_memory
 from ..ir.uop import UOp, toposort
 from .constants import lane_of
@@ -82,6 +82,7 @@ class _Writer:
                 self.declare(untouched(buffer, self.renderer))
         self.loaded = {node.src[0] for node in nodes if node.op is Ops.LOAD}
         self.loaded |= {node.src[1] for node in nodes if node.op is Ops.FETCH}
+        self.loaded |= {place for node in nodes if node.op is Ops.WMMA for place in node.src}
         grid = self.renderer is not None and self.renderer.target.grid
         self.waits = grid and any(node.op is Ops.FETCH for node in nodes)
         self.fused = self.products_to_fuse(nodes)
@@ -320,7 +321,8 @@ class _Writer:
             start = self.declare(_same_in_all_lanes(kind, start_value(Ops.ADD, kind)))
             # one that nothing is stored of, as beyond a border, is added to all the same
             accumulators = [
-                self.made[own[n]] if n in own else self.accumulator(start, []) for n in range(WARP_SUMS)
+                self.made[own[n]] if n in own else self.accumulator(start, [])
+                for n in range(listed[0].arg.sums)
             ]
             for product in listed:
                 words = [self.read(word) for word in product.src]
@@ -505,6 +507,8 @@ def _terms(value: UOp) -> list[UOp]:
 
 
 def _reads_local(node: UOp) -> bool:
+    if node.op is Ops.WMMA:
+        return bool(node.arg.columns)
     return node.op is Ops.LOAD and node.src[0].src[0].op is Ops.DEFINE_LOCAL
 
 

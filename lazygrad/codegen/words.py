@@ -9,6 +9,7 @@ Only from memory that a workgroup shares: it is the kernel's own, and begins whe
 
 from __future__ import annotations
 
+from ..dtype import DType, dtypes
 from ..ir.nest import is_shared
 from ..ir.ops import Ops
 from ..ir.rewrite import transform
@@ -41,13 +42,20 @@ def _word(pack: UOp, parts: list[UOp]) -> UOp | None:
     if len(accesses) < len(parts) or any(len(access.src) > 2 for access in accesses):
         return None
     memory, first = accesses[0].src
-    base, begin = split_place(first)
+    base, begin = _split(first)
     for n, access in enumerate(accesses):
-        if access.src[0] is not memory or split_place(access.src[1]) != (base, begin + n):
+        if access.src[0] is not memory or _split(access.src[1]) != (base, begin + n):
             return None
     if not is_shared(memory) or multiple_of(first) % len(parts):
         return None
     return UOp(Ops.LOAD, pack.dtype.scalar_type, (accesses[0],))
+
+
+def first_word(access: UOp, element: DType) -> UOp:
+    """What lies at a place, as a word of 4 bytes."""
+    places = [access.replace(src=(access.src[0], access.src[1] + n)) for n in range(4 // element.itemsize)]
+    loads = tuple([UOp(Ops.LOAD, element, (place,)) for place in places])
+    return UOp(Ops.PACK, dtypes.uint32, loads) if len(loads) > 1 else loads[0].bitcast(dtypes.uint32)
 
 
 def split_place(place: UOp) -> tuple[UOp, int]:
@@ -55,6 +63,11 @@ def split_place(place: UOp) -> tuple[UOp, int]:
     if place.op is Ops.ADD and place.src[1].op is Ops.CONST:
         return place.src[0], int(place.src[1].arg)
     return place, 0
+
+
+def _split(place: UOp) -> tuple[UOp | None, int]:
+    """The same, and of a constant nothing but that."""
+    return (None, int(place.arg)) if place.op is Ops.CONST else split_place(place)
 
 
 def is_word(load: UOp) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..jit import JitError, tinyjit
+from ..jit import JitError, NothingToCapture, tinyjit
 from ..tensor import trace
 from ..tensor.tracebacks import shorten as _shorten
 
@@ -36,7 +36,9 @@ def _also(kind: type[Exception]) -> type[Exception]:
 ALSO: dict[type[BaseException], type[Exception]] = {
     kind: _also(kind) for kind in (ValueError, TypeError, IndexError)
 }
-ALSO_JIT = _with(JitError)
+ALSO_JIT: dict[type[BaseException], type[Exception]] = {
+    kind: _with(kind) for kind in (JitError, NothingToCapture)
+}
 
 
 def shorten(error: BaseException) -> None:
@@ -50,8 +52,9 @@ def shorten(error: BaseException) -> None:
 def shorten_in_jit(error: BaseException) -> None:
     """What a jit calls with an error that leaves it, which may be one that the user's function raised."""
     _shorten(error, depth=2)
-    if type(error) is JitError:
-        _raise_as(ALSO_JIT, error)
+    more = ALSO_JIT.get(type(error))
+    if more is not None:
+        _raise_as(more, error)
 
 
 def _raise_as(kind: type[Exception], error: BaseException) -> None:

@@ -230,7 +230,8 @@ def _named(node: UOp, texts: dict[UOp, str]) -> str:
         added = src[2].op is not Ops.CONST or src[2].arg != 0
         return f"dot_{arg.name}({', '.join(inside if added else inside[:2])})"
     if op is Ops.WMMA:
-        return f"wmma_{arg.element.name}_{arg.steps}({', '.join(inside)})"
+        columns = f"_{arg.columns}" if arg.columns else ""
+        return f"wmma_{arg.element.name}_{arg.steps}{columns}({', '.join(inside)})"
     if arg is not None and op not in (Ops.VIEW,):
         inside.append(value_text(arg))
     return f"{op.name.lower()}({', '.join(inside)})"

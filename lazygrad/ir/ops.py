@@ -411,14 +411,13 @@ ANY_ORDER = "any order"
 #: in its low bits. DOT(a, b, c) adds to c the products of the numbers in two of them, of the type in its arg,
 #: the last ones first, each with one rounding; where an instruction does it, subnormals may count as zero.
 #: WMMA(words..., n) is the n-th sum that a thread gets of a product of matrices, whose elements the threads
-#: of a warp hold, packed in words: what the TensorCore in its arg does. In a linear program it is a step that
-#: adds to all sums of a thread.
+#: of a warp hold, packed in words: what the TensorCore in its arg does. Where that says that factors are read
+#: from panels, it has the first word of each; in target code, where these lie. In a linear program it is a
+#: step that adds to all sums of a thread.
 LANEWISE = ELEMENTWISE | {Ops.PACK, Ops.DOT, Ops.WMMA}
 #: FETCH(to, from) copies as many neighbours as its arg says between two INDEXes; zeros, where `from` is not
 #: valid. It is done when its thread has come to a WAIT: WAIT n waits for all but the last n of the groups
 #: that end with a COMMIT, WAIT 0 for everything.
-#: The sums of a thread that a WMMA adds to.
-WARP_SUMS = 4
 #: Arithmetic whose result depends only on values, not on dtypes alone: all but the casts, and CHECK, which
 #: does more than compute.
 ALU = ELEMENTWISE - {Ops.CAST, Ops.BITCAST, Ops.CHECK}

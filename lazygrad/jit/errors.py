@@ -12,6 +12,10 @@ class JitError(RuntimeError):
     """A function cannot be captured, or its arguments are unlike those it was captured with."""
 
 
+class NothingToCapture(JitError):
+    """A function ran no kernel."""
+
+
 class Changed(Exception):
     """Something that a capture read has changed: `name` had the value `was` and has `now`."""
 

@@ -28,7 +28,7 @@ from .capture import Capture, capturing, recorded, refuse_nested
 from .captured import Captured
 from .describer import Describer
 from .environment import Environment, is_unwatched
-from .errors import Changed, JitError, Mismatch, describe_fn, user_level
+from .errors import Changed, Mismatch, NothingToCapture, describe_fn, user_level
 from .nest import Nest
 from .session import Session
 from .size_families import Families
@@ -294,7 +294,7 @@ class _State:
         finally:
             session.end()
         if not capture.items:
-            raise JitError(
+            raise NothingToCapture(
                 f"didn't JIT anything! {describe_fn(self.fxn)} ran no kernel: all that it returns was there "
                 "already, or is constant"
             )

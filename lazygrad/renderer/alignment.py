@@ -1,8 +1,10 @@
-"""What a place in memory is known to be a multiple of."""
+"""What a place in memory is known to be a multiple of, and what it has to be one of."""
 
 from __future__ import annotations
 
-from ..dtype import dtypes
+from collections.abc import Iterable
+
+from ..dtype import PtrDType, dtypes
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 
@@ -37,3 +39,18 @@ def _multiple_of(node: UOp) -> int:
     if op is Ops.WHERE:
         return min(map(multiple_of, node.src[1:]))
     return 1
+
+
+def reads_panels(node: UOp) -> bool:
+    """Whether a step of a linear program multiplies matrices that an instruction reads from panels."""
+    return node.op is Ops.WMMA and node.arg.columns > 0 and node.arg.turned is None
+
+
+def alignment_for_panels(memory: UOp, uops: Iterable[UOp]) -> int:
+    """Bytes that a workgroup's memory begins at a multiple of for who reads panels of it; 0 = nobody does."""
+    assert isinstance(memory.dtype, PtrDType)
+    for node in filter(reads_panels, uops):
+        for factor, panel in zip(node.src[node.arg.sums :], node.arg.panels, strict=True):
+            if factor.src[0] is memory:
+                return int(panel.alignment * panel.itemsize)
+    return 0

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..ir.args import AxisType
-from ..ir.ops import WARP_SUMS, Ops
+from ..ir.ops import Ops
 from ..ir.text import range_names
 from ..ir.uop import UOp
 
@@ -53,7 +53,7 @@ def carried_accumulators(uops: Sequence[UOp]) -> dict[UOp, list[UOp]]:
             if not inside or inside.pop() is not node.src[0]:
                 raise ValueError(f"{node.op} at step {place} does not close the innermost loop or branch")
         elif node.op in (Ops.ASSIGN, Ops.WMMA):
-            for acc in node.src[: 1 if node.op is Ops.ASSIGN else WARP_SUMS]:
+            for acc in node.src[: 1 if node.op is Ops.ASSIGN else node.arg.sums]:
                 for around in inside:
                     if defined[acc] < opened[around]:
                         changed[around].add(acc)

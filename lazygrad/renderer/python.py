@@ -19,10 +19,10 @@ from typing import Any
 
 from ..dtype import ALL_DTYPES, DTYPES_BY_NAME, ConstType, DType, PtrDType, dtypes, storage_fmt, truncation
 from ..ir.expression import buffer_name
-from ..ir.ops import COMPARISONS, ELEMENTWISE, OPS, WARP_SUMS, Ops, execute, from_bits, to_bits
+from ..ir.ops import COMPARISONS, ELEMENTWISE, OPS, Ops, execute, from_bits, to_bits
 from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
-from ..target import Dot, Target
+from ..target import Dot, Target, TensorCore
 from . import Renderer, parameters
 from .matrices import described, products_of_warps
 from .names import loop_names
@@ -464,13 +464,19 @@ def barrier(ctx: Function, node: UOp) -> str:
 
 
 def matrices(ctx: Function, node: UOp) -> str:
-    """The threads of a warp give what they hold, and get their sums."""
+    """The threads of a warp give what they hold, or where it lies, and get their sums."""
     ctx.barriers += 1
-    sums, words = node.src[:WARP_SUMS], node.src[WARP_SUMS:]
-    names, given = (", ".join(map(ctx.of, each)) for each in (sums, words))
-    core = node.arg
-    kind = described(core)
-    return f"{names} = yield ({ctx.barriers}, {kind}, ({names}), ({given}))"
+    sums, factors = node.src[: node.arg.sums], node.src[node.arg.sums :]
+    names = ", ".join(map(ctx.of, sums))
+    given = ", ".join(_panels(ctx, node.arg, f) if f.op is Ops.INDEX else ctx.of(f) for f in factors)
+    return f"{names} = yield ({ctx.barriers}, {described(node.arg)}, ({names}), ({given}))"
+
+
+def _panels(ctx: Function, core: TensorCore, index: UOp) -> str:
+    """Where a matrix lies: the memory, the place, whether the memory holds bits."""
+    memory, place = index.src
+    assert isinstance(memory.dtype, PtrDType)
+    return f"({ctx.of(memory)}, {ctx.of(place)}, {memory.dtype.base is not core.element})"
 
 
 def _access(ctx: Function, index: UOp) -> tuple[str, str, UOp | None, DType, bool]:

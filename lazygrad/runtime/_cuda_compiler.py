@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from ..device import CompileError, Compiler, DeviceError, MissingDeviceError
+from ..target import own_arch
 
 #: a*b+c rounds twice, as everywhere: what is one instruction is written as fma().
 _OPTIONS = ("--fmad=false", "--std=c++17")
@@ -45,8 +46,8 @@ def headers() -> str:
 
 
 class CUDACompiler(Compiler):
-    """For one architecture, as `sm_90`: the GPU's own code where NVRTC knows it, else PTX of the newest
-    before it, which the driver translates.
+    """For one architecture, as `sm_90`: the GPU's own code where NVRTC knows it, with what it alone has, else
+    PTX of the newest before it, which the driver translates.
 
     DeviceError where NVRTC is missing, or knows nothing so old.
     """
@@ -70,7 +71,7 @@ class CUDACompiler(Compiler):
                 f"{self.name} does not compile for {arch}, it knows {names}: an older nvidia-cuda-nvrtc may"
             )
         self.native = number in known
-        self.arch = arch if self.native else f"compute_{max(older)}"
+        self.arch = own_arch(arch) if self.native else f"compute_{max(older)}"
         self.options = (f"--gpu-architecture={self.arch}", *_OPTIONS)
 
     def version(self) -> str:

@@ -4,7 +4,8 @@ No device is opened here, and no driver asked: this stands below both.
 """
 
 from .facts import Core, Dot, Launch, Memory, Multiprocessor, Target, TensorCore
-from .gpus import CUDA_ARCH, GPUS, SIMDGROUPS, has_async_copies, launch_of, tensor_cores_of
+from .gpus import CUDA_ARCH, GPUS, SIMDGROUPS, has_async_copies, launch_of, own_arch, tensor_cores_of
+from .panels import Panel
 from .processors import PROCESSORS, Processor, refined
 
 __all__ = [
@@ -17,11 +18,13 @@ __all__ = [
     "Launch",
     "Memory",
     "Multiprocessor",
+    "Panel",
     "Processor",
     "Target",
     "TensorCore",
     "has_async_copies",
     "launch_of",
+    "own_arch",
     "refined",
     "tensor_cores_of",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..dtype import DType, dtypes
+from .panels import Panel
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,22 @@ class TensorCore:
     """An instruction of a warp, 32 threads, that adds a product of matrices, 16 x `steps` times `steps` x 8,
     to a third one. Each thread holds a part of each ("Matrix Fragments for mma", PTX ISA).
 
+    Or, with several `warps`, instructions that these begin together (PTX: a warpgroup), on 16 rows for each
+    and up to 256 columns, and that read both factors from the memory of the workgroup, where they lie in
+    `panels`. Where they do not, each warp multiplies what its threads hold, as one warp would.
+
     element, steps   the type of the factors, and how many products each sum gets
     total            the type of the sums
     warp_bytes       local memory in which the threads of a warp exchange what they hold
     unread           so many last bits of a factor are not read: such an instruction is taken on request only
+    warps            how many take part, neighbours in the launch
+    share            which part of `matrix_products` it reaches at most
+    loads            whether the threads of a warp load matrices together, rows of 16 bytes from the memory of
+                     the workgroup
+    panels           how the rows and the columns lie where a kernel has copied them; None = otherwise
+    columns          of a kernel's product whose factors are read from there; 0 = of what the threads hold
+    turned           of such of a warp, whose threads name rows of 16 bytes: whether those of either factor go
+                     across the steps
     """
 
     element: DType
@@ -42,6 +55,12 @@ class TensorCore:
     total: DType
     warp_bytes: int = 0
     unread: int = 0
+    warps: int = 1
+    share: float = 1.0
+    loads: bool = False
+    panels: tuple[Panel | None, Panel | None] = (None, None)
+    columns: int = 0
+    turned: tuple[bool, bool] | None = None
 
     @property
     def packed(self) -> int:
@@ -52,6 +71,16 @@ class TensorCore:
     def halves(self) -> int:
         """How many words of the steps a thread has: each holds neighbours, the second those half-way on."""
         return self.steps // (4 * self.packed)
+
+    @property
+    def at_once(self) -> int:
+        """The steps of one of its instructions: all of them, or of several, 32 bytes of each row."""
+        return min(self.steps, 8 * self.packed)
+
+    @property
+    def sums(self) -> int:
+        """How many sums a thread has: 4 of each 8 columns."""
+        return 4 * max(1, self.columns // 8)
 
 
 #: What a processor is taken to have that does not say what its caches hold: as much as most have at least.

@@ -24,6 +24,8 @@ GPUs of Apple's that run macOS (Apple's "Metal Feature Set Tables", families App
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..dtype import dtypes
 from .facts import Launch, Multiprocessor, TensorCore
 
@@ -71,7 +73,7 @@ def launch_of(arch: str) -> Launch:
 
 
 #: The first architecture that has them → instructions of tensor cores ("Warp Level Matrix Multiply-Accumulate
-#: Instructions", PTX ISA).
+#: Instructions", PTX ISA). `ldmatrix`, which loads what they multiply, is there from sm_75 on.
 _TENSOR_CORES = {
     75: (TensorCore(dtypes.float16, 8, dtypes.float32),),
     80: (
@@ -87,6 +89,17 @@ _TENSOR_CORES = {
     ),
 }
 
+#: The warps of a warpgroup, and the bytes of a row that it multiplies in one go, by instructions of 32 bytes
+#: ("Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions", PTX ISA): there on sm_90 alone.
+_GROUP, _GROUP_BYTES = 4, (64, 128)
+#: Types that are left to single warps: a warpgroup keeps some 14 bits of sums of fp8 ("DeepSeek-V3 Technical
+#: Report", 3.3.2), and not those of float32.
+_INEXACT = (dtypes.fp8e4m3, dtypes.fp8e5m2)
+#: What the others reach there, of what a warpgroup does: 62.9 % on the average (Luo et al., "Benchmarking and
+#: Dissecting the Nvidia Hopper GPU Architecture through Microbenchmarking", 2024; not measured by us).
+_ALONE = 0.63
+_HOPPER = 90
+
 #: What SIMD-groups of Apple's GPUs multiply, from family Apple7 on ("Metal Feature Set Tables"): two matrices
 #: of 8 x 8 at once. The factors, and sums of float32, go through local memory.
 SIMDGROUPS = (
@@ -98,8 +111,25 @@ SIMDGROUPS = (
 def tensor_cores_of(arch: str) -> tuple[TensorCore, ...]:
     """What the tensor cores of an architecture do, the most steps first; () before sm_75."""
     number = _number(arch)
-    found = [core for first, cores in _TENSOR_CORES.items() if first <= number for core in cores]
+    found = [
+        replace(core, loads=True)
+        for first, cores in _TENSOR_CORES.items()
+        if first <= number
+        for core in cores
+    ]
+    if number == _HOPPER:
+        found = [replace(core, share=_ALONE) for core in found] + [
+            replace(core, steps=size // core.element.itemsize, warps=_GROUP, loads=False)
+            for core in found
+            for size in _GROUP_BYTES
+            if core.steps == 32 // core.element.itemsize and core.element not in _INEXACT
+        ]
     return tuple(sorted(found, key=lambda core: -core.steps))
+
+
+def own_arch(arch: str) -> str:
+    """The architecture with what it alone has, as compilers name it: only `sm_90a` has `wgmma`."""
+    return f"{arch}a" if arch == f"sm_{_HOPPER}" else arch
 
 
 def has_async_copies(arch: str) -> bool:

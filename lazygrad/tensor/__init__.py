@@ -8,7 +8,7 @@ face of all (face.py); none derives from another, none imports another for its m
 
 import sys
 
-from . import assigning, backward, computing, copying, creation, custom_kernels, host, likeness
+from . import assigning, backward, computing, copying, creation, custom_kernels, exchange, host, likeness
 from . import numpy_calls, scanning, sharding, showing
 from .elementwise import activation, arithmetic, bessel, casting, comparison, division, floats, functions
 from .elementwise import gamma, incomplete_gamma, logic, operands, rounding, special
@@ -26,6 +26,7 @@ from .computing import kernels
 from .face import Tensor
 from .holders import memory
 from .modes import autocast, enable_grad, no_grad
+from .numpy_calls import announce_namespace
 from .print_options import printoptions, set_printoptions
 from .random.generator import Generator
 from .transforms.checkpoint import checkpoint
@@ -33,8 +34,8 @@ from .transforms.derivatives import grad, gradcheck, hessian, jacobian, jvp, val
 from .transforms.function import Function
 
 __all__ = [
-    "Function", "Generator", "Tensor", "autocast", "checkpoint", "enable_grad", "grad", "gradcheck",
-    "hessian", "jacobian", "jvp", "kernels", "memory", "new_tensor", "no_grad", "printoptions",
+    "Function", "Generator", "Tensor", "announce_namespace", "autocast", "checkpoint", "enable_grad", "grad",
+    "gradcheck", "hessian", "jacobian", "jvp", "kernels", "memory", "new_tensor", "no_grad", "printoptions",
     "set_printoptions", "value_and_grad", "vjp", "vmap",
 ]
 
@@ -42,7 +43,7 @@ __all__ = [
 FAMILIES: tuple[type[Tensor], ...] = (
     # a tensor as a whole
     computing.Computing, copying.Copying, sharding.Sharding, assigning.Assigning, backward.Backward,
-    host.Host, numpy_calls.NumpyCalls, showing.Showing, custom_kernels.CustomKernels,
+    host.Host, exchange.Exchange, numpy_calls.NumpyCalls, showing.Showing, custom_kernels.CustomKernels,
     scanning.Scanning,
     # new tensors
     creation.Creation, likeness.Likeness, sampling.Sampling, distributions.Distributions,

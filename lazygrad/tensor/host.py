@@ -196,15 +196,36 @@ class Host(Tensor):
             return array.astype(dtype)
         return np.array(array) if copy else array
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        """The memory, shared without a copy through DLPack (the tensor is computed first)."""
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The memory, shared without a copy through DLPack (the tensor is computed first).
+
+        What may only be read is copied, because who is given a capsule may write there.
+        """
         if self.dtype.fmt is None and self.dtype is not dtypes.bfloat16:
             raise BufferError(f"DLPack export of {self.dtype} is not supported; cast it first")
-        self._be_alone_in_memory()
+        array = self._shared_array(copy)
         if self.dtype is dtypes.bfloat16:  # a version that numpy writes without a word of its own on it
-            kwargs = {key: value for key, value in kwargs.items() if key != "max_version"}
-            return as_bfloat16(self._host_array().__dlpack__(**kwargs))
-        return self._host_array().__dlpack__(**kwargs)
+            max_version = None
+        asked = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+        capsule = array.__dlpack__(**{name: value for name, value in asked.items() if value is not None})
+        return as_bfloat16(capsule) if self.dtype is dtypes.bfloat16 else capsule
+
+    def _shared_array(self, copy: bool | None) -> np.ndarray[Any, Any]:
+        """The elements for whoever may write: the tensor's memory, or a copy where nobody may write there."""
+        self._be_alone_in_memory()
+        array = self._host_array()
+        if array.flags.writeable:
+            return array
+        if copy is False:
+            raise BufferError("this memory may only be read, so it is copied; copy=False cannot be")
+        return array.copy()
 
     def _be_alone_in_memory(self) -> None:
         """Take memory of its own, with its views, where others stand for the same contents: who is given it

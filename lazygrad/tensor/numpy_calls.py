@@ -68,8 +68,24 @@ INSTEAD |= {"accumulate": {"add": "cumsum", "multiply": "cumprod"}, "outer": {"m
 INSTEAD |= {"at": {"add": "index_put"}}
 
 
+#: The versions of the Array API standard that `__array_namespace__` is asked for, all of which it serves.
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+_namespace: list[Callable[[], Any]] = []
+
+
+def announce_namespace(load: Callable[[], Any]) -> None:
+    """What loads the namespace of the Array API standard, which is built on Tensor, when it is asked for."""
+    _namespace[:] = [load]
+
+
 class NumpyCalls(Tensor):
-    """What numpy asks of an operand that is no array of its own."""
+    """What numpy, and functions for arrays of any library, ask of an operand that is no array of numpy's."""
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The functions of the Array API standard: `lazygrad.array_api`."""
+        if api_version is not None and api_version not in VERSIONS:
+            raise ValueError(f"api_version must be one of {', '.join(VERSIONS)}, not {api_version!r}")
+        return _namespace[0]()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **more: Any) -> Any:
         out = more.get("out", ())

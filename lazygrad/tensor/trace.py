@@ -172,8 +172,9 @@ def note_line(node: UOp, name: str) -> None:
 _NO_ORIGIN = """
     __init__ __new__ __repr__ __hash__ __len__ __init_subclass__ __class_getitem__ __del__ __bool__ __float__
     __int__ __index__ __floor__ __ceil__ __trunc__ __iter__ __format__ __array__ __array_ufunc__
-    __array_function__ __dlpack__ __dlpack_device__ numpy tolist item data realize kernelize schedule
-    schedule_with_vars kernels numel size dim element_size nbytes requires_grad_ sequential
+    __array_function__ __array_namespace__ __dlpack__ __dlpack_device__ numpy tolist item data realize
+    to_torch to_jax kernelize schedule schedule_with_vars kernels numel size dim element_size nbytes
+    requires_grad_ sequential
 """
 _UNTRACED = frozenset(_NO_ORIGIN.split())
 

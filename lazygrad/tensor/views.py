@@ -21,9 +21,11 @@ _ITSELF = """
     bfloat16 bitcast bool byte cast char contiguous contiguous_backward cpu double float half int long shard
     shard_like short to type_as
 """
+#: A look at memory of another library.
+_ADOPTING = "from_dlpack from_jax from_numpy from_torch"
 #: Give the tensor back that they change, as all do whose name ends with an underscore.
 _CHANGING = "assign backward replace __init__ __setitem__ __copy__"
-VIEWS = frozenset(f"{_LOOKS} {_ITSELF} {_CHANGING}".split())
+VIEWS = frozenset(f"{_LOOKS} {_ITSELF} {_ADOPTING} {_CHANGING}".split())
 
 
 def gives_views(name: str) -> bool:

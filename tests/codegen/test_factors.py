@@ -14,6 +14,7 @@ from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.renderer.cstyle import CUDARenderer, MetalRenderer
+from lazygrad.renderer.cstyle.dialects import cuda_target
 from lazygrad.renderer.fetches import without_fetches
 from lazygrad.runtime._cuda_compiler import CUDACompiler
 from tests.helpers import needs
@@ -75,8 +76,11 @@ def test_factors_are_copied_once(name):
 
 
 def test_neighbours_of_the_sum_are_read_as_words():
-    """Of both factors, where the rows of both are along it."""
-    uops = compile_kernel(halves(32, 64, 16, transposed_b=True), CUDARenderer("sm_90"), FEWER).uops
+    """Of both factors, where the rows of both are along it, and a warp cannot load them together."""
+    target = cuda_target("sm_90")
+    cores = tuple(replace(core, loads=False) for core in target.tensor_cores)
+    renderer = CUDARenderer(replace(target, tensor_cores=cores))
+    uops = compile_kernel(halves(32, 64, 16, transposed_b=True), renderer, FEWER).uops
     assert {u.dtype for u in uops if u.op is Ops.LOAD} == {dtypes.uint32}
 
 

@@ -1,7 +1,8 @@
 """Small programs, each for every device that runs here, emulated ones too: docs/devices.md has the tables.
 
 A program gives lists of numbers. They are compared with those of device PYTHON, which is slow and exact; a
-type that a device has not is refused by name.
+type that a device has not is refused by name. Kernels under one optimization each are compared with what
+their AST means (`codegen/evaluate.py`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from lazygrad import Tensor, TinyJit, Variable, dtypes, grad
+from lazygrad.codegen.evaluate import evaluate
+from lazygrad.codegen.opt import KernelOptError, Opt, OptOps
 from lazygrad.device import Device
 from lazygrad.dtype import DTYPES_BY_NAME, DType
+from lazygrad.ir import UOp
+from tests.codegen.kernels import equal, random_contents, run
+from tests.codegen.test_contraction import product
+from tests.codegen.test_opt import matmul, row_sum, softmax_rows
 
 #: Device → what its tests need (tests/helpers.py).
 DEVICES: dict[str, tuple[str, ...]] = {
@@ -163,5 +170,59 @@ def has(device: str, feature: str) -> bool:
 
 def replays_a_list(device: str) -> bool:
     """Whether the runtime takes a captured list of kernels as one."""
-    opened = Device[device]
-    return opened.has_graphs or opened.replayer() is not None
+    there = Device[device]
+    return there.has_graphs or there.replayer() is not None
+
+
+# *** optimizations
+
+_LOCALS = [Opt(OptOps.LOCAL, 0, 4), Opt(OptOps.LOCAL, 1, 4)]
+_HALVES = [dtypes.float16, dtypes.bfloat16]
+
+
+def _kernels(op: OptOps) -> Iterator[tuple[UOp, list[Opt]]]:
+    """Kernels, and Opts that end in one of this kind: a device may take some of them only."""
+    square = matmul(16, 16, 16)
+    if op is OptOps.TC:
+        for ast in [matmul(32, 32, 32, dtype) for dtype in _HALVES]:
+            yield from ((ast, [Opt(op, 0, steps)]) for steps in (2, 8, 16))
+        yield from (
+            (product(32, 32, 32, dtype=dtypes.int8, summed=dtypes.int), [Opt(op, 0, steps)])
+            for steps in (2, 4, 16, 32)
+        )
+    elif op is OptOps.STAGE:
+        yield from ((square, [*before, Opt(op, axis, 2)]) for before in ([], _LOCALS) for axis in (1, 2))
+    elif op is OptOps.AHEAD:
+        yield matmul(8, 64, 8), [*_LOCALS, Opt(OptOps.UNROLL, 0, 4), Opt(OptOps.STAGE, 2, 2), Opt(op, 2, 2)]
+    elif op is OptOps.INLINE:
+        yield softmax_rows(4, 8, keep=True), [Opt(op, 1)]
+    elif op is OptOps.NOLOCALS:
+        yield square, [Opt(op)]
+    elif op is OptOps.SWAP:
+        yield square, [Opt(op, 0, 1)]
+    elif op is OptOps.PADTO:
+        yield matmul(6, 5, 7), [Opt(op, 0, 4)]
+    elif op in (OptOps.GROUP, OptOps.GROUPTOP):
+        yield row_sum(4, 64), [Opt(op, 0, 8)]
+    else:
+        yield square, [Opt(op, 0, 4)]
+
+
+def takes(device: str, op: OptOps) -> bool:
+    """Whether kernels have this optimization on a device, and are right then; False where all are refused."""
+    taken = 0
+    for ast, opts in _kernels(op):
+        contents = random_contents(ast)
+        try:
+            found = run(ast, device, contents, opts=opts)
+        except KernelOptError:
+            continue
+        taken += 1
+        for out, right in zip(found, evaluate(ast, contents), strict=True):
+            assert equal(out, right, 1e-6), f"{device}, {opts}: {out} instead of {right}"
+    return taken > 0
+
+
+def multiplies_by_dots(device: str) -> bool:
+    """Whether instructions for sums of products (TC) depend on which processor it is."""
+    return device in ("CPU", "AARCH64")

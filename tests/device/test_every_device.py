@@ -8,10 +8,23 @@ from typing import Any
 
 import pytest
 
+from lazygrad.codegen.opt import OptOps
+from tests.codegen.kernels import opened
 from tests.helpers import needs
 from tests.tensor.test_generated_docs import writer
 
-from .every_device import DEVICES, DTYPES, FAMILIES, FEATURES, has, is_right, on, replays_a_list
+from .every_device import (
+    DEVICES,
+    DTYPES,
+    FAMILIES,
+    FEATURES,
+    has,
+    is_right,
+    multiplies_by_dots,
+    on,
+    replays_a_list,
+    takes,
+)
 
 LIST = "captured functions are given to the runtime as one list"
 
@@ -49,7 +62,18 @@ def test_what_takes_a_list(device: str, cells: dict[tuple[str, str], str]) -> No
         assert replays_a_list(device) == (cells[LIST, device] == "yes")
 
 
+@pytest.mark.parametrize("op", OptOps, ids=lambda op: op.name)
+@pytest.mark.parametrize("device", on_each())
+def test_an_optimization(device: str, op: OptOps, cells: dict[tuple[str, str], str]) -> None:
+    with on(device):
+        if op is OptOps.TC and multiplies_by_dots(device):
+            assert cells[op.name, device] == "if the processor has it"
+            assert takes(device, op) == bool(opened(device).target.dots)
+        else:
+            assert takes(device, op) == (cells[op.name, device] == "yes")
+
+
 def test_every_cell_is_there(cells: dict[tuple[str, str], str]) -> None:
     """And no other: each is tested."""
-    rows = [*DTYPES, *FEATURES, LIST]
+    rows = [*DTYPES, *FEATURES, *(op.name for op in OptOps), LIST]
     assert sorted(cells) == sorted((row, name) for row in rows for name in DEVICES)

@@ -10,8 +10,9 @@ from typing import Any
 
 from lazygrad import Tensor
 
-#: Methods whose example would need more than a line: the pages in docs/ show them.
+#: Methods whose example would need more than a line, or another library: the pages in docs/ show them.
 WITHOUT_EXAMPLE = frozenset({"kernels", "train", "test", "sequential"})
+WITHOUT_EXAMPLE |= {"from_torch", "to_torch", "from_jax", "to_jax"}
 
 
 def methods() -> dict[str, Any]:

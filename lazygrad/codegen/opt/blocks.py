@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from ...target import Multiprocessor, Target
 from ..nest_sums import BLOCK, BLOCKS
+from ..warp_groups import are_alone
 from .actions import KernelOptError, Opt, OptOps, apply_opt
 from .contraction import is_contraction
 from .facts import Access, Facts, size_of
@@ -211,4 +212,4 @@ def _applies(facts: Facts, opts: list[Opt], target: Target) -> bool:
             loops = apply_opt(loops, opt, target)
     except KernelOptError:
         return False
-    return True
+    return not are_alone(loops.sink)  # for which there are faster ones

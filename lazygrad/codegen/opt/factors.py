@@ -7,7 +7,8 @@ ranges along which it goes on in memory are one loop then, and the copy has a ro
     for row in 0..64: for column in 0..32:  temp0[40*row + column] = data1[1024*row + column + 32*k]
 
 Rows are an odd number of vectors of 16 bytes apart. Where a word holds neighbours of a row, the 8 rows and 4
-words that the threads of a warp read lie in all 32 banks.
+words that the threads of a warp read lie in all 32 banks. For instructions that read the copies themselves,
+these are panels (`target/panels.py`), if the matrix fits in some.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from ...dtype import dtypes
 from ...ir import index
@@ -22,7 +24,8 @@ from ...ir.args import AxisType
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp, toposort
-from ...target import Target
+from ...target import Panel, Target, TensorCore
+from ...target.panels import LINES, MODES
 from ..ranges import make_range, stride, substitute_ranges
 from .shared import APART, filling_loops
 from .warp_matrices import OWN
@@ -39,8 +42,8 @@ def stage_factors(sink: UOp, number: int, inside: frozenset[UOp], target: Target
     """
     for node in [node for node in sink.toposort() if node.op is Ops.WMMA]:
         core, words = node.arg, node.src[:-1]
-        rows = OWN * core.halves
-        for own, part in ((OWN, words[:rows]), (1, words[rows:])):
+        rows, panels = OWN * core.halves, list(core.panels)
+        for which, (own, part) in enumerate(((OWN, words[:rows]), (1, words[rows:]))):
             lanes: Lanes = {
                 (*divmod(k, own), n): lane
                 for k, word in enumerate(part)
@@ -49,13 +52,26 @@ def stage_factors(sink: UOp, number: int, inside: frozenset[UOp], target: Target
             places = [n for lane in lanes.values() for n in toposort((lane,)) if n.op is Ops.INDEX]
             of_input = [n for n in places if n.src[0].op is Ops.DEFINE_GLOBAL and n.src[0].arg == number]
             if lanes and len(places) == len(of_input) == len(lanes):
-                copied = _staged(sink, lanes, inside, target)
-                sink = substitute_ranges(sink, copied) if copied else sink
+                copied = _staged(sink, lanes, inside, core, target)
+                if copied is not None:
+                    sink, panels[which] = substitute_ranges(sink, copied[0]), copied[1]
+        if core.panels != tuple(panels):
+            sink = _in_panels(sink, replace(core, panels=(panels[0], panels[1])))
     return sink
 
 
-def _staged(sink: UOp, lanes: Lanes, inside: frozenset[UOp], target: Target) -> dict[UOp, UOp] | None:
-    """Of each value what is read from one copy of all; None where they are no matrix in memory."""
+def _in_panels(sink: UOp, core: TensorCore) -> UOp:
+    """The kernel whose product of matrices knows how these lie."""
+    (product,) = [node for node in sink.toposort() if node.op is Ops.WMMA]
+    return index.substitute((sink,), {product: product.replace(arg=core)})[sink]
+
+
+def _staged(
+    sink: UOp, lanes: Lanes, inside: frozenset[UOp], core: TensorCore, target: Target
+) -> tuple[dict[UOp, UOp], Panel | None] | None:
+    """Of each value what is read from one copy of all, and its panels if there are any; None where they are
+    no matrix in memory.
+    """
     fresh, number = free_numbers(sink)
     ranges = [
         make_range(1 + max(at[k] for at in lanes), fresh + k, AxisType.LOOP)
@@ -64,7 +80,8 @@ def _staged(sink: UOp, lanes: Lanes, inside: frozenset[UOp], target: Target) -> 
     value = _over(lanes, ranges)
     if value is None:
         return None
-    found = _in_rows(value, ranges_of(value) - inside, fresh + len(ranges))
+    apart = _along_steps(value, ranges, inside, core) if core.warps > 1 else frozenset()
+    found = _in_rows(value, ranges_of(value) - inside, apart, fresh + len(ranges))
     if found is None:
         return None
     source = found.value
@@ -73,9 +90,21 @@ def _staged(sink: UOp, lanes: Lanes, inside: frozenset[UOp], target: Target) -> 
     itemsize = value.dtype.itemsize
     first = fresh + len(ranges) + len(found.place)
     own, filling = filling_loops(loops, place, first, target.load_bytes // itemsize)
-    strides, size = _layout(loops, itemsize)
+    panel = (
+        _panel(loops, ranges[0] in ranges_of(found.place[loops[-1]]), core.steps, itemsize)
+        if core.warps > 1
+        else None
+    )
+    strides, size = (
+        _layout(loops, itemsize) if panel is None else ({}, math.prod(r.src[0].arg for r in loops))
+    )
     memory = UOp(Ops.DEFINE_LOCAL, value.dtype.ptr(size, local=True), (), number)
-    there, here = (_sum(at[r] * step for r, step in strides.items()) for at in (own, found.place))
+    there, here = (
+        _sum(at[r] * step for r, step in strides.items())
+        if panel is None
+        else panel.place(*(at[r] for r in loops))
+        for at in (own, found.place)
+    )
     store = UOp(
         Ops.STORE,
         dtypes.void,
@@ -87,7 +116,23 @@ def _staged(sink: UOp, lanes: Lanes, inside: frozenset[UOp], target: Target) -> 
         constants = {r: index.const(n) for r, n in zip(ranges, at, strict=True)}
         own_place = substitute_ranges(here, constants)
         read[lane] = UOp(Ops.LOAD, lane.dtype, (UOp(Ops.INDEX, memory.dtype, (stage, own_place)),))
-    return read
+    return read, panel
+
+
+def _panel(loops: Sequence[UOp], along_steps: bool, steps: int, itemsize: int) -> Panel | None:
+    """Panels for a matrix that these loops walk, the last one along its lines; `steps` of a product.
+
+    Lines along the steps hold those of one product; others are as long as can be, and there are such of 2
+    bytes only ("Strides", PTX ISA: the operand imm-trans).
+    """
+    if len(loops) != 2 or not (along_steps or itemsize == 2):
+        return None
+    lines, width = (r.src[0].arg for r in loops)
+    fits = [nbytes for nbytes in MODES if width % (nbytes // itemsize) == 0]
+    line = steps if along_steps else max(fits, default=0) // itemsize
+    if line == 0 or lines % LINES or width % line:
+        return None
+    return Panel(along_steps, line, lines, itemsize)
 
 
 def _over(lanes: Lanes, ranges: Sequence[UOp]) -> UOp | None:
@@ -123,8 +168,24 @@ def _over(lanes: Lanes, ranges: Sequence[UOp]) -> UOp | None:
     return value
 
 
-def _in_rows(value: UOp, closed: frozenset[UOp], fresh: int) -> Windows | None:
-    """The value with one loop for all ranges along which it goes on in memory; None without neighbours."""
+def _along_steps(
+    value: UOp, ranges: Sequence[UOp], inside: frozenset[UOp], core: TensorCore
+) -> frozenset[UOp]:
+    """The ranges of the steps of a sum: those of a thread's words, of the threads, and what is unrolled."""
+    place = place_of(value).src[1]
+    neighbours = (stride(place, ranges[0]) or 0) // 4  # the words of threads that are neighbours
+    own = {ranges[0], ranges[-1]}
+    for r in ranges_of(value) - inside:
+        if r.arg.kind is AxisType.UNROLL or (r.arg.kind is AxisType.WARP and stride(place, r) == neighbours):
+            own.add(r)
+    return frozenset(own)
+
+
+def _in_rows(value: UOp, closed: frozenset[UOp], apart: frozenset[UOp], fresh: int) -> Windows | None:
+    """The value with one loop for all ranges along which it goes on in memory; None without neighbours.
+
+    Ranges of `apart` and others are no one loop.
+    """
     place = place_of(value).src[1]
     steps = {r: stride(place, r) or 0 for r in closed if r.src[0].op is Ops.CONST}
     if len(steps) < len(closed) or any(step <= 0 for step in steps.values()):
@@ -132,7 +193,7 @@ def _in_rows(value: UOp, closed: frozenset[UOp], fresh: int) -> Windows | None:
     chains: list[list[UOp]] = []
     end = 0
     for r in sorted(steps, key=lambda r: (steps[r], r.arg.id)):
-        if chains and steps[r] == end:
+        if chains and steps[r] == end and (chains[-1][0] in apart) == (r in apart):
             chains[-1].append(r)
         else:
             chains.append([r])

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
-from ...target import Target
+from ...target import Target, TensorCore
 from ..grid import is_far, radices
 from .actions import Opt, OptOps
 from .facts import Access, Facts
@@ -102,7 +102,9 @@ class _Launched:
         self.shares = shares_of(facts, opts)
         self.accesses = [a for a in facts.accesses if a.node.src[0].src[0].op is Ops.DEFINE_GLOBAL]
         self.staged = {opt.amount for opt in opts if opt.op is OptOps.STAGE}
-        self.core = next((opt for opt in opts if opt.op is OptOps.TC), None)
+        self.core = next((opt for opt in opts if opt.op is OptOps.TC and target.tensor_cores), None)
+        self.instruction = self._instruction(self.core) if self.core is not None else None
+        self.ahead = next((opt.amount or 1 for opt in opts if opt.op is OptOps.AHEAD), 1) - 1
         shares = self.shares.values()
         self.threads = math.prod(share.threads * share.group for share in shares)
         if self.core is not None:
@@ -111,11 +113,23 @@ class _Launched:
         self.warps = -(-self.threads // target.launch.warp)
         self.along_x = self._order()
 
+    def _instruction(self, core: Opt) -> TensorCore:
+        """The tensor core that does as many steps on numbers as wide as the narrowest that are read."""
+        item = min(_item(access) for access in self.accesses)
+        found = [each for each in self.target.tensor_cores if each.steps == core.amount]
+        return min(found, key=lambda each: abs(each.element.itemsize - item))
+
     def _give_to_warps(self, core: Opt) -> None:
-        """A warp's matrices are 16 x 8 places of the outputs, and steps of the sum."""
+        """A warp's matrices are 16 x 8 places of the outputs, and steps of the sum; those of a group of warps
+        are as many times as high.
+        """
+        assert self.instruction is not None  # there is one for each TC
+        warps = self.instruction.warps
         outputs = [axis for axis in self.facts.loops.axes if axis.output]
         sizes = sorted(outputs, key=lambda axis: self.shares[axis.number].groups)
-        for axis, places in zip(sizes[-2:], (16, 8), strict=False):
+        for axis, places in zip(
+            sorted(sizes[-2:], key=lambda axis: axis.number), (16 * warps, 8), strict=False
+        ):
             share = self.shares[axis.number]
             share.groups, share.at_once = max(1, -(-share.groups // places)), share.at_once * places
         for axis in self.facts.loops.reduce_axes:
@@ -125,7 +139,7 @@ class _Launched:
                     max(1, share.turns // (core.amount or 1)),
                     share.at_once * (core.amount or 1),
                 )
-        self.threads *= self.target.launch.warp
+        self.threads *= self.target.launch.warp * warps
 
     def _order(self) -> list[tuple[int, int, int]]:
         """(axis, threads, places from one to the next) along x, y and z, as `grid.py` puts them."""
@@ -219,8 +233,9 @@ class _Launched:
             for access in self.accesses
             if access.node.op is Ops.LOAD
         )
-        if self.core is not None:
-            sums, loaded = sums / self.target.launch.warp, loaded / self.target.launch.warp
+        if self.instruction is not None:
+            threads = self.target.launch.warp * self.instruction.warps
+            sums, loaded = sums / threads, loaded / threads if self.instruction.warps == 1 else 0
         most = self.machine.thread_registers
         return min(rounded_up(int(sums + min(loaded, 64)) + OTHERS, 8), max(most, int(sums) + OTHERS))
 
@@ -244,7 +259,7 @@ class _Launched:
                 total += 4 * sums * parts * self.threads // share.group
         for access in self.accesses:
             if self._is_staged(access):
-                total += self._copied(access)
+                total += self._copied(access) * (self.ahead + 1)
         return int(total)
 
     def _copied(self, access: Access) -> int:
@@ -265,12 +280,13 @@ class _Launched:
         if resident < 1:
             return None
         computed, products, turns = self._instructions()
-        matrix = 0.0
-        if self.core is not None:
-            item = min(_item(access) for access in self.accesses)
-            matrix = products / (machine.matrix_products * 2 / item) if machine.matrix_products else 0.0
+        matrix, together = 0.0, 1
+        if self.instruction is not None:
+            item, together = self.instruction.element.itemsize, self.instruction.warps
+            most = machine.matrix_products * 2 / item
+            matrix = products * self.warps / together / (most * self.instruction.share) if most else 0.0
             computed = products = 0.0
-        own = from_cache = banks = wide = 0.0
+        own = from_cache = banks = wide = fetched = 0.0
         rounds: dict[frozenset[UOp], float] = {}
         loads: dict[frozenset[UOp], float] = {}
         accesses = 0.0
@@ -281,9 +297,16 @@ class _Launched:
             from_cache += self._from_cache(access)
             if self._is_staged(access):
                 banks += (
-                    times * self.warps * width * _item(access) / 4 * launch.warp / (1 if matrix == 0 else 32)
+                    times
+                    * self.warps
+                    / together
+                    * width
+                    * _item(access)
+                    / 4
+                    * launch.warp
+                    / (1 if matrix == 0 else 32)
                 )
-                accesses += times if matrix == 0 else times / 32
+                accesses += times if matrix == 0 else times / 32 if together == 1 else 0
             else:
                 accesses += times
                 own += times * self.warps * self._sectors(access, width)
@@ -295,7 +318,10 @@ class _Launched:
                 key = frozenset(r for r in _loops_around(access) if r in self._reduced())
                 if not self._is_staged(access):
                     loads[key] = loads.get(key, 0.0) + times
-                rounds[key] = max(rounds.get(key, 0.0), waits, math.ceil(loads.get(key, 0.0) / TOGETHER))
+                if self.ahead and self._is_staged(access):
+                    fetched = max(fetched, waits / self.ahead)
+                else:
+                    rounds[key] = max(rounds.get(key, 0.0), waits, math.ceil(loads.get(key, 0.0) / TOGETHER))
         instructions = computed + accesses * (1 + ADDRESS) + turns * TURN
         meeting, combined = self._meetings()
         instructions += combined
@@ -307,12 +333,20 @@ class _Launched:
             from_cache / machine.cached,
             banks / machine.banks,
         )
+        # what is fetched ahead comes while a turn computes; that of a group of warps ends with its products
+        idle = turns * MEETING if together > 1 else 0.0
         waves = -(-self.groups // (resident * self.multiprocessors))
         sectors, alone = self._from_memory()
         parts = [
             -(-self.groups // self.multiprocessors) * busy,
             sectors / (launch.bandwidth / launch.clock),
-            waves * (START + sum(rounds.values()) * machine.waits + meeting + busy),
+            waves
+            * (
+                START
+                + sum(rounds.values()) * machine.waits
+                + meeting
+                + max(busy + idle, fetched * machine.waits)
+            ),
         ]
         cycles = max(parts) + ALONE * (sum(parts) - max(parts))
         seconds = cycles / launch.clock + STARTING

@@ -65,18 +65,19 @@ def copies_of(turns: int, target: Target) -> Iterator[int]:
 
 
 def cycles_of(
-    blocks: int, resident: int, turns: int, busy: float, launch: Launch, copies: int = 1
+    blocks: int, resident: int, turns: int, busy: float, launch: Launch, copies: int = 1, idle: float = 0
 ) -> float | None:
     """How long all blocks take, of so many turns that keep a multiprocessor busy for so long; None where it
     holds no block, or there are too few. Other workgroups work while one waits for memory; with several
-    copies it waits for what it asked for as many turns before.
+    copies it waits for what it asked for as many turns before. A turn of a workgroup has so many `idle`
+    cycles more.
     """
     machine = launch.multiprocessor
     if machine is None or resident == 0 or blocks < launch.multiprocessors * BUSY:
         return None
     resident = min(resident, -(-blocks // launch.multiprocessors))
     waits = machine.waits + busy if copies == 1 else machine.waits / (copies - 1)
-    turn = max(resident * busy, waits)
+    turn = max(resident * busy, busy + idle, waits)
     return -(-blocks // (resident * launch.multiprocessors)) * turns * turn
 
 

@@ -10,6 +10,9 @@ Fragments for mma", PTX ISA; p numbers are packed in a word of 4 bytes, h = 0 or
 
 So the loop over rows becomes 16 rows of which g and u are ranges, that over columns 8 of which t and v are,
 and each factor is the plain one with the thread's own places in it: a column's number is g there, not 2t + v.
+
+Of what several warps begin together (PTX's `wgmma`, on 64 rows) each has 16 rows, and holds the sums as
+above. Its factors are written as if it were alone; `codegen/warp_groups.py` has the instruction read them.
 """
 
 from __future__ import annotations
@@ -64,6 +67,12 @@ def by_warp(loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
     core, rows, columns = found
     loops, g = _split(loops, rows, ALONG_ROWS, AxisType.WARP)
     loops, u = _split(loops, rows, OWN, AxisType.UPCAST)
+    if core.warps > 1:
+        loops, _ = _split(loops, rows, core.warps, AxisType.WARP)
+        inside = make_range(
+            ALONG_ROWS, _fresh(loops), AxisType.WARP
+        )  # threads of a warp come before other warps
+        loops, g = loops.with_sink(substitute_ranges(loops.sink, {g: inside})), inside
     loops, v = _split(loops, columns, OWN, AxisType.UPCAST)
     loops, t = _split(loops, columns, ALONG_COLUMNS, AxisType.WARP)
     (r,) = axis.ranges
@@ -99,8 +108,12 @@ def by_warp(loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
 
 def _split(loops: Loops, axis: Axis, amount: int, kind: AxisType) -> tuple[Loops, UOp]:
     """An output axis split, and the range of the inner part."""
-    fresh = 1 + max(node.arg.id for node in loops.sink.toposort() if node.op is Ops.RANGE)
+    fresh = _fresh(loops)
     return loops.split(loops.axes[axis.number], amount, kind), make_range(amount, fresh, kind)
+
+
+def _fresh(loops: Loops) -> int:
+    return 1 + max(int(node.arg.id) for node in loops.sink.toposort() if node.op is Ops.RANGE)
 
 
 def _word(value: UOp, places: list[dict[UOp, UOp]]) -> UOp:
@@ -121,7 +134,8 @@ def _work(loops: Loops, axis: Axis, amount: int, target: Target) -> tuple[Tensor
         if own is None or any(r not in ranges_of(factor) for factor in own):
             continue
         for first, second in (own, own[::-1]):
-            rows, columns = _alone(first, second, outputs, ROWS), _alone(second, first, outputs, COLUMNS)
+            rows = _alone(first, second, outputs, ROWS * core.warps)
+            columns = _alone(second, first, outputs, COLUMNS)
             if rows is not None and columns is not None and rows.number < columns.number:
                 return core, rows, columns
     return None

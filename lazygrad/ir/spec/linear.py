@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ops import WARP_SUMS, Ops
+from ..ops import Ops
 from ..uop import UOp
 from .checks import Spec, arg_is, both, no_index, ok, sources, void
 from .loops import TARGET, loop_range, not_in_registers
@@ -17,6 +17,13 @@ def _assign(u: UOp) -> str | None:
     return None if value is u.src[0].dtype else f"it puts {value} into an accumulator of {u.src[0].dtype}"
 
 
+def _matrices(u: UOp) -> str | None:
+    sums, factors = u.src[: u.arg.sums], u.src[u.arg.sums :]
+    if len(sums) < u.arg.sums or any(s.op is not Ops.DEFINE_ACC for s in sums):
+        return f"it adds to {u.arg.sums} accumulators"
+    return None if len(factors) > 1 else "it multiplies two matrices"
+
+
 _GRAPHS_ONLY = (Ops.SINK, Ops.REDUCE, Ops.SCAN, Ops.STAGE)
 LINEAR = Spec(
     7,
@@ -24,7 +31,7 @@ LINEAR = Spec(
     {
         **{op: check for op, check in TARGET.checks.items() if op not in _GRAPHS_ONLY},
         Ops.DEFINE_ACC: both(sources(None, Ops.RANGE, more=True), arg_is(tuple)),
-        Ops.WMMA: both(void, sources(*[Ops.DEFINE_ACC] * WARP_SUMS, None, None, more=True)),
+        Ops.WMMA: both(void, _matrices),
         Ops.RANGE: both(sources(None, None), no_index(_range)),
         Ops.ENDRANGE: both(void, sources(Ops.RANGE)),
         Ops.ASSIGN: both(sources(Ops.DEFINE_ACC, None), _assign),

@@ -168,6 +168,8 @@ def _dot(u: UOp) -> str | None:
 
 def _wmma(u: UOp) -> str | None:
     *words, number = u.src
+    if u.arg.columns and all(word.op is Ops.INDEX for word in words):
+        words = []  # where both matrices lie
     wrong = next((s.dtype for s in words if s.dtype.scalar_type is not dtypes.uint32), None)
     if wrong is not None:
         return f"its factors are words of packed numbers, not {wrong}"

@@ -23,6 +23,7 @@ from ..texts import ops_on
 from . import dialects
 from .dialect import Dialect
 from .kernel import Kernel
+from .matrices import CUDAKernel
 from .simdgroups import MetalKernel
 from .wgsl import WGSL, WGSL64, wgsl_target
 from .wgsl_kernel import Module
@@ -85,6 +86,9 @@ class CUDARenderer(CStyleRenderer):
 
     def __init__(self, target: Target | str) -> None:
         super().__init__(target if isinstance(target, Target) else dialects.cuda_target(target))
+
+    def _render(self, name: str, uops: Sequence[UOp]) -> str:
+        return CUDAKernel(self.dialect, name, uops, self.target).text()
 
 
 class MetalRenderer(CStyleRenderer):

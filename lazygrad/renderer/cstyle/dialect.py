@@ -25,7 +25,7 @@ class Dialect:
     variable, reference  another: `{variable}int{reference} n`
     more_parameters      at the end of the list
     local_memory, local_pointer    the qualifiers of memory that a workgroup shares, and of pointers into it
-    local_aligned   another one, of memory that vectors are loaded from or stored to
+    local_aligned   another one, of memory that begins at a multiple of so many bytes, for vectors or matrices
     function        qualifiers of the small functions written before a kernel
     header          lines at the top of every text
     headers         a dtype that is used, or "INFINITY", "NAN" → a line

@@ -13,7 +13,7 @@ from .arithmetic import may_overflow, on_unsigned
 from .control import place
 from .dialect import Dialect
 from .fetches import commit, fetch, wait
-from .matrices import matrices
+from .matrices import forgets, matrices, meet
 from .memory import called, calling, is_misplaced, is_unaligned, is_wide, lanes_at, lanes_to, load, store
 
 _NUMBERS = tuple(d for d in ALL_DTYPES if d.fmt is not None and d is not dtypes.bool)
@@ -96,8 +96,9 @@ CUDA = Dialect(
     rows=PatternMatcher(
         [
             (UPat(Ops.SPECIAL), place("blockIdx.{axis}", "threadIdx.{axis}")),
-            (UPat(Ops.BARRIER), "__syncthreads();"),
+            (UPat(Ops.BARRIER), meet),
             (UPat(Ops.WMMA), matrices),
+            (UPat((Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF)), forgets),
             (UPat(Ops.FETCH), fetch),
             (UPat(Ops.COMMIT), commit),
             (UPat(Ops.WAIT), wait),
@@ -119,7 +120,7 @@ CUDA = Dialect(
     long_suffix="ll",
     kernel='extern "C" __global__ void __launch_bounds__({bounds}) {name}({parameters})',
     local_memory="__shared__ ",
-    local_aligned="__align__(16) ",
+    local_aligned="__align__({bytes}) ",
     function="static __device__ __forceinline__",
     header=("#define INFINITY (__int_as_float(0x7f800000))", "#define NAN (__int_as_float(0x7fffffff))"),
     headers={dtypes.float16: "#include <cuda_fp16.h>"},

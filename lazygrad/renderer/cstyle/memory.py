@@ -12,11 +12,13 @@ from ...ir.expression import buffer_name
 from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
-from ..alignment import multiple_of
+from ..alignment import alignment_for_panels, multiple_of
 from ..names import variable_name
 from .parentheses import of_choice, without_parentheses
 from .text import Row, Text
 
+#: Bytes of the widest vector.
+VECTOR = 16
 #: What an INDEX addresses, as a value of a type; a value into what an INDEX addresses.
 Read = Callable[[Text, UOp, DType], str]
 Write = Callable[[Text, UOp, UOp], str]
@@ -155,8 +157,10 @@ def define_local(attributes: str = "") -> Row:
         assert isinstance(node.dtype, PtrDType)
         kind, name = local(ctx, node)
         qualifier = ctx.row.local_memory if node.dtype.local else ""
-        if node.dtype.local and ctx.row.local_aligned and any(_is_wide_in(node, u) for u in ctx.uops):
-            qualifier += ctx.row.local_aligned
+        if node.dtype.local and ctx.row.local_aligned:
+            vectors = VECTOR if any(_is_wide_in(node, u) for u in ctx.uops) else 0
+            alignment = max(vectors, alignment_for_panels(node, ctx.uops))
+            qualifier += ctx.row.local_aligned.format(bytes=alignment) if alignment else ""
         return ctx.line(f"{qualifier}{kind} {name}[{node.dtype.size}]{attributes};")
 
     return text
@@ -165,6 +169,8 @@ def define_local(attributes: str = "") -> Row:
 def _is_wide_in(memory: UOp, node: UOp) -> bool:
     if node.op is Ops.FETCH:
         return node.src[0].src[0] is memory
+    if node.op is Ops.WMMA and node.arg.columns:
+        return any(factor.src[0] is memory for factor in node.src[node.arg.sums :])
     return node.op in (Ops.LOAD, Ops.STORE) and node.src[0].src[0] is memory and is_wide(node)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...dtype import dtypes
-from ...ir.ops import WARP_SUMS, Ops
+from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target, TensorCore
 from .dialect import Dialect
@@ -92,7 +92,7 @@ def _ends(uops: Sequence[UOp]) -> dict[UOp, list[Sums]]:
         elif node.op in (Ops.ENDRANGE, Ops.ENDIF):
             inside.pop()
         elif node.op is Ops.WMMA:
-            sums = node.src[:WARP_SUMS]
+            sums = node.src[: node.arg.sums]
             begun = min(places[acc] for acc in sums)
             around = next((each for each in inside if places[each] > begun), None)
             last[sums] = node if around is None else closing[around]
@@ -160,7 +160,7 @@ def begun(ctx: MetalKernel, node: UOp) -> str | None:
 def multiplied(ctx: MetalKernel, node: UOp) -> str:
     """16 rows and 8 columns: two products of 8 x 8 for each 8 steps."""
     core: TensorCore = node.arg
-    sums, words, halves = node.src[:WARP_SUMS], node.src[WARP_SUMS:], core.halves
+    sums, words, halves = node.src[: node.arg.sums], node.src[node.arg.sums :], core.halves
     rows = [ctx.factor(core, words[u : 2 * halves : 2], False) for u in range(2)]
     columns = ctx.factor(core, words[2 * halves :], True)
     for matrix, row in zip(ctx.matrices[sums], rows, strict=True):

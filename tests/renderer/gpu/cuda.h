@@ -14,6 +14,7 @@
 #define __global__
 #define __shared__ static
 #define __syncthreads() meet()
+#define warp_meets() meet_in_warp()
 struct Place { int x, y, z; };
 static thread_local Place blockIdx, threadIdx;
 #else

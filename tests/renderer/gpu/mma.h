@@ -6,7 +6,7 @@ __attribute__((no_sanitize_thread)) static void mma(Total* sums, const unsigned*
   const int packed = 4 / BYTES, halves = STEPS / (4 * packed);
   int id = threadIdx.x + 4 * threadIdx.y + 32 * threadIdx.z, warp = id / 32 * 32, g = id % 32 / 4, t = id % 4;
   for (int n = 0; n < 3 * halves; n++) mma_words[id][n] = words[n];
-  __syncthreads();
+  warp_meets();
   for (int u = 0; u < 2; u++) for (int v = 0; v < 2; v++) {
     Wide sum = sums[2 * u + v];
     for (int k = 0; k < STEPS; k++) {
@@ -17,7 +17,7 @@ __attribute__((no_sanitize_thread)) static void mma(Total* sums, const unsigned*
     }
     sums[2 * u + v] = (Total)sum;
   }
-  __syncthreads();
+  warp_meets();
 }
 #define MMA(name, STEPS, BYTES, Wide, Total, read) \
   template <class... Words> __attribute__((no_sanitize_thread)) static void name(Total& c0, Total& c1, Total& c2, Total& c3, Words... given) { \
@@ -30,6 +30,36 @@ template <class T, class Bits> static T mma_as(Bits bits) { T value; __builtin_m
 MMA(mma_half_8, 8, 2, double, float, mma_as<_Float16>((unsigned short)bits))
 MMA(mma_half_16, 16, 2, double, float, mma_as<_Float16>((unsigned short)bits))
 MMA(mma_bfloat16_16, 16, 2, double, float, mma_as<float>(bits << 16))
+// PTX's `ldmatrix`: thread 8m + r says where row r of matrix m begins, 16 bytes that each thread gets words of.
+static const char* matrix_rows[1024];
+__attribute__((no_sanitize_thread, noinline)) static int matrix_row_is(const void* at) {
+  int id = threadIdx.x + 4 * threadIdx.y + 32 * threadIdx.z;
+  matrix_rows[id] = (const char*)at;
+  return id;
+}
+__attribute__((no_sanitize_thread, noinline)) static const char* matrix_row(int id) { return matrix_rows[id]; }
+template <class T> static T matrix_at_row(int id, int byte) { return *(const T*)(matrix_row(id) + byte); }
+template <int COUNT, bool TURNED> static void ldmatrix(const void* at, unsigned* words) {
+#ifdef FETCHES
+  machine_vector(at, 16);
+#endif
+  int id = matrix_row_is(at), g = id % 32 / 4, t = id % 4;
+  warp_meets();
+  for (int m = 0; m < COUNT; m++) {
+    int first = id / 32 * 32 + 8 * m;
+    if (TURNED) words[m] = matrix_at_row<unsigned short>(first + 2 * t, 2 * g) | (unsigned)matrix_at_row<unsigned short>(first + 2 * t + 1, 2 * g) << 16;
+    else words[m] = matrix_at_row<unsigned>(first + g, 4 * t);
+  }
+  warp_meets();
+}
+#define LDMATRIX(suffix, TURNED) \
+  static inline void ldmatrix_1##suffix(unsigned& a, const void* at) { ldmatrix<1, TURNED>(at, &a); } \
+  static inline void ldmatrix_2##suffix(unsigned& a, unsigned& b, const void* at) { unsigned w[2]; ldmatrix<2, TURNED>(at, w); a = w[0]; b = w[1]; } \
+  static inline void ldmatrix_4##suffix(unsigned& a, unsigned& b, unsigned& c, unsigned& d, const void* at) { \
+    unsigned w[4]; ldmatrix<4, TURNED>(at, w); a = w[0]; b = w[1]; c = w[2]; d = w[3]; \
+  }
+LDMATRIX(, false)
+LDMATRIX(_turned, true)
 static float e4m3(unsigned char bits) {
   int exponent = bits >> 3 & 15, digits = bits & 7;
   float value = exponent == 15 && digits == 7 ? __builtin_nanf("") : exponent ? __builtin_ldexpf(8 + digits, exponent - 10) : __builtin_ldexpf(digits, -9);

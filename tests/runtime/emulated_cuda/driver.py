@@ -389,7 +389,7 @@ class EmulatedDriver:
         limits = self.current().device.limits
         capability = 10 * limits["COMPUTE_CAPABILITY_MAJOR"] + limits["COMPUTE_CAPABILITY_MINOR"]
         is_cubin = made.startswith(b"\x7fELF")
-        number = int(arch.rpartition(b"_")[2])
+        number = int(arch.rpartition(b"_")[2].rstrip(b"af"))
         if number != capability if is_cubin else number > capability:
             raise Problem("CUDA_ERROR_NO_BINARY_FOR_GPU")
         if not is_cubin and not made.endswith(b"\0"):

@@ -27,14 +27,16 @@ static std::vector<Range> arrays;  // shared memory of this workgroup
 static char* shared_memory;
 static Range stack;                // of the thread that runs
 static int fault, checks, races;
+static unsigned long looked_at;    // accesses that were checked, of all launches
 static char* report;
 static size_t room;
 static const char* kernel;
 
 struct Who { int block, thread, epoch; bool operator==(const Who& o) const { return block == o.block && thread == o.thread; } };
 static Who now;
-struct Cell { Who writer{-1, 0, 0}, reader{-1, 0, 0}, other{-1, 0, 0}; int coming = 0; };
+struct Cell { Who writer{-1, 0, 0}, reader{-1, 0, 0}, other{-1, 0, 0}; int coming = 0; bool unfenced = false; };
 static std::unordered_map<uintptr_t, Cell> cells, shared_cells;
+static std::vector<std::vector<uintptr_t>> unfenced;  // of each thread what it wrote and `wgmma` does not see yet
 
 static jmp_buf back;
 static bool in_fiber;
@@ -79,6 +81,11 @@ static void note(Cell& cell, bool write, bool is_shared, uintptr_t offset, int n
     say("race in %s: thread %d of workgroup %d %s byte %lu of %s %d, which thread %d of workgroup %d %s with no barrier between",
         kernel, now.thread, now.block, write ? "writes" : "reads", (unsigned long)offset, is_shared ? "shared array" : "buffer",
         number, with->thread, with->block, with == &cell.writer ? "writes" : "reads");
+  if (write && is_shared) {
+    if ((int)unfenced.size() <= now.thread) unfenced.resize(now.thread + 1);
+    cell.unfenced = true;
+    unfenced[now.thread].push_back(arrays[number].begin + offset);
+  }
   if (write) cell.writer = now;
   else if (!(cell.reader == now)) { cell.other = cell.reader; cell.reader = now; }
   else cell.reader = now;
@@ -102,6 +109,7 @@ static void touch(void* pointer, size_t size, bool write) {
     stop(MISALIGNED_ADDRESS);
   }
   if (!checks) return;
+  looked_at++;
   for (size_t n = 0; n < size; n++)
     note((is_shared ? shared_cells : cells)[at + n], write, is_shared, at + n - range->begin, int(range->number));
 }
@@ -132,7 +140,7 @@ void machine_vector(const void* p, unsigned long size) {
 // Arrays are apart from each other, and hold NaN at first.
 void* machine_shared(unsigned long number, unsigned long bytes) {
   while (arrays.size() <= number) {
-    uintptr_t begin = arrays.empty() ? (uintptr_t)shared_memory + GUARD : (arrays.back().end + 2 * GUARD) / 256 * 256;
+    uintptr_t begin = arrays.empty() ? (uintptr_t)shared_memory + GUARD : (arrays.back().end + 2 * GUARD) / 1024 * 1024;
     arrays.push_back({begin, begin, arrays.size()});
   }
   Range& range = arrays[number];
@@ -173,6 +181,134 @@ void machine_wait(int groups) {
   }
 }
 
+// ---- `wgmma`: products of matrices that four warps begin together and that read shared memory by descriptors. A product
+// is done when its thread waits for it. Until then its sums are NaN, and what it reads may not be written.
+
+enum { F16, BF16, TF32, S8, U8 };
+struct Product { std::vector<void*> sums; int columns, steps, kind, turned[2]; uint64_t at[2]; };
+struct Own { std::vector<std::vector<Product>> groups{1}; std::unordered_map<void*, uint32_t> sums; bool fenced = false; std::vector<uint64_t> issued; };
+static std::vector<Own> products;  // of each thread
+static Own& own_products() {
+  if ((int)products.size() <= now.thread) products.resize(now.thread + 1);
+  return products[now.thread];
+}
+
+// Where an element of a matrix lies: "Matrix Descriptor", "Strides" and "Canonical Layouts" in PTX ISA. `outer` counts rows
+// of the first matrix or columns of the second.
+static const char* element_at(uint64_t descriptor, int turned, int size, int outer, int step) {
+  uint64_t start = (descriptor & 0x3fff) << 4, leading = (descriptor >> 16 & 0x3fff) << 4, stride = (descriptor >> 32 & 0x3fff) << 4;
+  int mode = descriptor >> 62, line = mode == 1 ? 128 : mode == 2 ? 64 : mode == 3 ? 32 : 16;
+  uint64_t at;
+  if (turned) {  // lines go along rows or columns
+    int place = outer * size;
+    at = mode ? place / line * leading + step / 8 * stride : place / line * stride + step / 8 * leading;
+    at += step % 8 * line + place % line;
+  } else {
+    int place = step * size;
+    at = outer / 8 * stride + outer % 8 * line + (mode ? place : place / 16 * leading + place % 16);
+  }
+  at += start;
+  if (mode) at ^= (at >> 7 & (line / 16 - 1)) << 4;  // the bits of the address from the fifth and from the eighth on
+  return shared_memory + at;
+}
+
+static double number_at(const char* at, int kind) {
+  uint32_t bits = 0;
+  memcpy(&bits, at, kind == TF32 ? 4 : kind == S8 || kind == U8 ? 1 : 2);
+  if (kind == S8) return (int8_t)bits;
+  if (kind == U8) return (uint8_t)bits;
+  if (kind == F16) {
+    int exponent = bits >> 10 & 31, digits = bits & 1023;
+    double value = exponent == 31 ? (digits ? __builtin_nan("") : __builtin_inf())
+                   : exponent ? __builtin_ldexp(1024 + digits, exponent - 25) : __builtin_ldexp(digits, -24);
+    return bits >> 15 ? -value : value;
+  }
+  bits = kind == BF16 ? bits << 16 : bits & 0xffffe000u;
+  float value;
+  memcpy(&value, &bits, 4);
+  return value;
+}
+
+static int item(int kind) { return kind == TF32 ? 4 : kind == S8 || kind == U8 ? 1 : 2; }
+
+// What a thread has of a product: "Register Fragments", PTX ISA. Reads what it needs; computes if it is the time.
+static void multiply(const Product& p, std::unordered_map<void*, uint32_t>* sums) {
+  int size = item(p.kind), warp = now.thread / 32 % 4, g = now.thread % 32 / 4, t = now.thread % 4;
+  auto line = [&](int which, int outer) {
+    std::vector<double> found;
+    for (int k = 0; k < p.steps; k++) {
+      const char* at = element_at(p.at[which], p.turned[which], size, outer, k);
+      touch((void*)at, size, false);
+      if (checks && shared_cells[(uintptr_t)at].unfenced && ++races <= 4)
+        say("%s: thread %d of workgroup %d multiplies what was stored with no fence between the proxies", kernel, now.thread, now.block);
+      found.push_back(number_at(at, p.kind));
+    }
+    return found;
+  };
+  std::vector<double> rows[2] = {line(0, 16 * warp + g), line(0, 16 * warp + g + 8)};
+  for (int c = 0; c < p.columns / 8; c++) for (int v = 0; v < 2; v++) {
+    std::vector<double> column = line(1, 8 * c + 2 * t + v);
+    for (int u = 0; u < 2 && sums; u++) {
+      uint32_t& bits = (*sums)[p.sums[4 * c + 2 * u + v]];
+      double more = 0;
+      for (int k = 0; k < p.steps; k++) more += rows[u][k] * column[k];
+      if (p.kind == S8 || p.kind == U8) { bits += (uint32_t)(int64_t)more; continue; }
+      float sum;
+      memcpy(&sum, &bits, 4);
+      sum = (float)(sum + more);
+      memcpy(&bits, &sum, 4);
+    }
+  }
+}
+
+unsigned long machine_shared_address(const void* p) {
+  uintptr_t at = (uintptr_t)p - (uintptr_t)shared_memory;
+  if (at >= SHARED) { say("%s: thread %d makes a descriptor of what is no shared memory", kernel, now.thread); stop(ILLEGAL_ADDRESS); }
+  return at;
+}
+void machine_proxy_fence() {
+  if ((int)unfenced.size() <= now.thread) return;
+  for (uintptr_t at : unfenced[now.thread]) if (shared_cells[at].writer == now) shared_cells[at].unfenced = false;
+  unfenced[now.thread].clear();
+}
+void machine_group_fence() { own_products().fenced = true; }
+void machine_group_product(void** sums, int columns, int steps, int kind, int rows_turned, int columns_turned, uint64_t a, uint64_t b) {
+  Own& own = own_products();
+  if (checks && !own.fenced && ++races <= 4)
+    say("%s: thread %d of workgroup %d multiplies with no wgmma.fence after it had the sums", kernel, now.thread, now.block);
+  Product p{std::vector<void*>(sums, sums + columns / 2), columns, steps, kind, {rows_turned, columns_turned}, {a, b}};
+  for (void* sum : p.sums) if (!own.sums.count(sum)) {
+    memcpy(&own.sums[sum], sum, 4);
+    memset(sum, 255, 4);
+  }
+  own.issued.push_back(a); own.issued.push_back(b);
+  if (checks) multiply(p, nullptr);
+  own_products().groups.back().push_back(p);
+}
+void machine_group_commit() { own_products().groups.emplace_back(); }
+void machine_group_wait(int groups) {
+  Own& own = own_products();
+  own.fenced = false;
+  while ((int)own.groups.size() > groups + 1) {
+    for (auto& p : own.groups.front()) multiply(p, &own.sums);
+    own.groups.erase(own.groups.begin());
+  }
+  std::unordered_map<void*, uint32_t> waiting;
+  for (auto& group : own.groups) for (auto& p : group) for (void* sum : p.sums) waiting[sum] = own.sums[sum];
+  for (auto& sum : own.sums) if (!waiting.count(sum.first)) memcpy(sum.first, &sum.second, 4);
+  own.sums = waiting;
+}
+static void end_of_products() {
+  Own& own = own_products();
+  bool left = false;
+  for (auto& group : own.groups) left |= !group.empty();
+  if (left && checks && ++races <= 4)
+    say("%s: thread %d of workgroup %d ends and has not waited for its products", kernel, now.thread, now.block);
+  int first = now.thread / 128 * 128;
+  if (now.thread != first && own.issued != products[first].issued && checks && ++races <= 4)
+    say("%s: threads %d and %d of workgroup %d multiply different matrices", kernel, first, now.thread, now.block);
+}
+
 static std::vector<ucontext_t> fibers;
 static std::vector<char> done;
 static std::vector<char*> stacks;
@@ -180,13 +316,17 @@ static int running;
 static void (*entry)(void**);
 static void** arguments;
 
-void machine_meet() { swapcontext(&fibers[running], &scheduler); }
+// A warp meets at its instructions, all warps in the same round; that orders no accesses of threads, as a barrier does.
+static bool at_barrier;
+void machine_warp_meets() { swapcontext(&fibers[running], &scheduler); }
+void machine_meet() { at_barrier = true; machine_warp_meets(); }
 
 static void fiber() {
   entry(arguments);
   done[running] = 1;
   for (auto& group : own_fetches()) if (!group.empty() && checks && ++races <= 4)
     say("%s: thread %d of workgroup %d ends and has not waited for its copies", kernel, now.thread, now.block);
+  end_of_products();
   setcontext(&scheduler);
 }
 
@@ -207,8 +347,9 @@ static void run_meeting(int threads, const unsigned* group) {
     makecontext(&fibers[n], fiber, 0);
   }
   in_fiber = true;
-  for (int left = threads; left && !fault; now.epoch++) {
+  for (int left = threads; left && !fault; now.epoch += at_barrier) {
     int before = left;
+    at_barrier = false;
     for (running = 0; running < threads && !fault; running++) {
       if (done[running]) continue;
       place(running, group);
@@ -234,6 +375,8 @@ static void run_in_turn(int threads, const unsigned* group) {
 
 // ---- what the driver calls
 
+unsigned long machine_looked_at() { return looked_at; }
+
 int machine_launch(const char* name, void (*function)(void**), void** params, const unsigned* grid, const unsigned* group,
                    int meets, const Range* ranges, int count, int check, char* text, unsigned long bytes) {
   kernel = name; entry = function; arguments = params; report = text; room = bytes; checks = check;
@@ -250,6 +393,8 @@ int machine_launch(const char* name, void (*function)(void**), void** params, co
     now.epoch = 0;
     arrays.clear();
     fetches.clear();
+    unfenced.clear();
+    products.clear();
     shared_cells.clear();
     memset(shared_memory, 255, SHARED);
     if (meets) run_meeting(threads, group); else run_in_turn(threads, group);

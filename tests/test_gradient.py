@@ -46,7 +46,7 @@ LATER = frozenset(
         Ops.LOAD,
         Ops.REDUCE,
     )
-    + (Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT, Ops.WMMA)
+    + (Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT, Ops.WMMA, Ops.SHUFFLE)
 )
 
 

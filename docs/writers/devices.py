@@ -6,6 +6,7 @@ from pathlib import Path
 
 from lazygrad.codegen.opt import OptOps
 from tests.device.every_device import (
+    ASKED,
     DEVICES,
     DTYPES,
     FAMILIES,
@@ -14,7 +15,6 @@ from tests.device.every_device import (
     is_right,
     multiplies_by_dots,
     on,
-    replays_a_list,
     takes,
 )
 
@@ -45,7 +45,7 @@ def column(name: str) -> dict[str, str]:
         }
         found |= {feature: _WORDS[has(name, feature)] for feature in FEATURES}
         found |= {op.name: opt_cell(name, op) for op in OptOps}
-        return found | {_ONE: _WORDS[replays_a_list(name)]}
+        return found | {question: _WORDS[answer(name)] for question, answer in ASKED.items()}
 
 
 def opt_cell(name: str, op: OptOps) -> str:
@@ -57,7 +57,7 @@ def opt_cell(name: str, op: OptOps) -> str:
 
 def tables(columns: dict[str, dict[str, str]]) -> str:
     """The section of the page."""
-    types, features = _table("dtype", DTYPES, columns), _table("feature", [*FEATURES, _ONE], columns)
+    types, features = _table("dtype", DTYPES, columns), _table("feature", [*FEATURES, *ASKED], columns)
     opts = _table("optimization", [op.name for op in OptOps], columns)
     return f"{HEAD}{_TOP}{types}\n{features}\n{_OPTS}{opts}"
 
@@ -69,8 +69,6 @@ chosen by what is predicted for its device.
 """
 #: Said of optimizations that depend on which processor it is.
 DOTS = "if the processor has it"
-#: Asked of the device, not computed.
-_ONE = "captured functions are given to the runtime as one list"
 _WORDS = {True: "yes", False: "no"}
 
 

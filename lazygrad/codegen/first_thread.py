@@ -15,6 +15,8 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp, toposort
 
 Item = UOp | Block
+#: What all threads do, or what changes memory.
+_TOGETHER = (Ops.STAGE, Ops.STORE, Ops.FETCH, Ops.BARRIER, Ops.SHUFFLE)
 
 
 class Guard(Block):
@@ -107,10 +109,7 @@ def _only_for(block: Block, stores: list[UOp]) -> set[Item]:
     goal: set[Item] = set(stores)
     for item in reversed(block.items):
         needed = users.get(item)
-        shared = any(
-            node.op in (Ops.STAGE, Ops.STORE, Ops.FETCH, Ops.BARRIER) or node in pinned
-            for node in _nodes(item)
-        )
+        shared = any(node.op in _TOGETHER or node in pinned for node in _nodes(item))
         if needed and not shared and needed <= moved | goal:
             moved.add(item)
     return moved

@@ -4,18 +4,11 @@ A launch is workgroups times the threads of each, both along x, y and z: `gidx0`
 GLOBAL ranges are counted by workgroups, the others by their threads: WARP ranges, if there are any, along x
 and y, LOCAL ranges, and GROUP ranges, all of which are one axis: those first whose neighbours in memory are
 neighbours. What a thread reduces over its share meets
-that of the others in local memory:
-
-    acc0 = sum over ridx of f(ridx, GROUP)
-becomes
-    temp0[lidx0] = sum over ridx of f(ridx, lidx0)          (a STAGE: with a BARRIER after it)
-    acc0 = sum over ridx1 of temp0[ridx1]
-in several levels where there are many; what does not differ from thread to thread is stored by the first.
+that of the others (`partial_results.py`); what does not differ from thread to thread is stored by the first.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 
@@ -24,21 +17,18 @@ from ..ir import index
 from ..ir.args import AxisType
 from ..ir.nest import output_ranges, ranges_of
 from ..ir.ops import Ops
-from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..target import Target
-from .emulate import NARROW
 from .fetch import fetch_copies
 from .fetch_ahead import fetch_ahead
 from .fill import fill_together
-from .ranges import largest_power_of_two, make_range, only_where, stride, typical
+from .partial_results import share
+from .ranges import only_where, stride, typical
 
 #: Neighbouring threads that look at places so many bytes apart at most share lines of memory.
 FOLLOWING = 16
 #: What runs at the same time, and is no turn of a thread's loop.
 _AT_ONCE = (AxisType.GLOBAL, AxisType.LOCAL, AxisType.GROUP, AxisType.WARP)
-#: Up to so many parts are combined by a thread at once.
-MOST_PARTS = 16
 
 
 def assign_grid(sink: UOp, target: Target) -> UOp:
@@ -63,7 +53,7 @@ def assign_grid(sink: UOp, target: Target) -> UOp:
     sink = fetch_ahead(fetch_copies(fill_together(sink, threads, places), target), places)
     alone = [store for store in sink.src if not any(r.arg.kind is AxisType.GROUP for r in ranges_of(store))]
     if grouped:
-        sink, done = _share(sink, threads, places, frozenset(grouped))
+        sink, done = share(sink, threads, places, frozenset(grouped), target)
         alone = [done[store] for store in alone]
     substituted = index.substitute((sink,), places)
     stores = []
@@ -128,94 +118,3 @@ def _places(prefix: str, axes: Sequence[Sequence[UOp]], limits: Sequence[int]) -
             places.update(dict.fromkeys(axes[n], own))
             place = place if last else index.floordiv(place, index.const(sizes[n]))
     return places
-
-
-# *** partial results
-
-
-def _share(
-    sink: UOp, threads: Sequence[Sequence[UOp]], places: dict[UOp, UOp], grouped: frozenset[UOp]
-) -> tuple[UOp, dict[UOp, UOp]]:
-    """Every REDUCE along a GROUP range in two: a part for each thread, kept in a STAGE, and their sum.
-
-    Also of each node what it has become. Parts of narrow floats are kept in float32, as accumulators are.
-    """
-    nodes = sink.toposort()
-    numbers = itertools.count(1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE))
-    memories = itertools.count(
-        1 + max((node.arg for node in nodes if node.op is Ops.DEFINE_LOCAL), default=-1)
-    )
-    levels: dict[UOp, list[UOp]] = {}
-    for r in sorted(grouped, key=lambda r: r.arg.id):  # the same in every process
-        levels[r] = [make_range(n, next(numbers), AxisType.REDUCE) for n in radices(r.src[0].arg)]
-
-    def shared(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
-        own = next((r for r in node.src[1:] if r in grouped), None) if node.op is Ops.REDUCE else None
-        if own is None:
-            return None
-        value = src[0]
-        rest = tuple([r for r in src[1:] if r is not own])
-        if value.dtype.scalar_type in NARROW:
-            value = value.cast(dtypes.float32.vec(value.dtype.count))
-        part = UOp(Ops.REDUCE, value.dtype, (value, *rest), node.arg) if rest else value
-        count = own.src[0].arg
-        for level in levels[own]:
-            part = _combined_parts(node.arg, part, own, count, level, next(memories), threads, places)
-            count //= level.src[0].arg
-        return part.cast(node.dtype)
-
-    done: dict[UOp, UOp] = {}
-    return transform(sink, shared, "assign grid", rebuild=index.rebuild, order=nodes, done=done), done
-
-
-def radices(count: int) -> list[int]:
-    """How many parts each thread combines, level by level, until there is one: their product is `count`.
-
-    Few levels, since threads wait for each other at each, of few steps each: 256 in 16 and 16.
-    """
-    found: list[int] = []
-    while count > MOST_PARTS:
-        levels = math.ceil(math.log(count, MOST_PARTS))
-        radix = largest_power_of_two(count, 1 << math.ceil(math.log2(count) / levels))
-        if radix == 1:
-            break
-        found.append(radix)
-        count //= radix
-    return [*found, count] if count > 1 or not found else found
-
-
-def _combined_parts(
-    op: Ops,
-    part: UOp,
-    own: UOp,
-    count: int,
-    level: UOp,
-    memory: int,
-    threads: Sequence[Sequence[UOp]],
-    places: dict[UOp, UOp],
-) -> UOp:
-    """The parts of `count` threads along the range `own`, stored in local memory; along `level` combined.
-
-    Each thread combines those of its number modulo as many as are left. Where threads are as many as parts,
-    each stores its own; on later levels the first `count` of them do.
-    """
-    dtype = part.dtype
-    lanes = dtype.count
-    size = lanes
-    left = count // level.src[0].arg
-    here, there = index.const(0), index.const(0)
-    for axis in reversed(threads):  # the first, which is along x, varies fastest
-        length, place = index.bounds(axis[0].src[0])[1], places[axis[0]]
-        other = place
-        if own in axis:
-            length, other = count, level * left + index.mod(place, index.const(left))
-        here = here * length + place
-        there = there * length + other
-        size *= length
-    local = UOp(Ops.DEFINE_LOCAL, dtype.scalar_type.ptr(size, local=True), (), memory)
-    store = UOp(Ops.STORE, dtypes.void, (UOp(Ops.INDEX, local.dtype, (local, here * lanes)), part))
-    if count < own.src[0].arg:
-        store = only_where(store, index.less(places[own], index.const(count)))
-    stage = UOp(Ops.STAGE, local.dtype, (local, store))
-    load = UOp(Ops.LOAD, dtype, (UOp(Ops.INDEX, local.dtype, (stage, there * lanes)),))
-    return UOp(Ops.REDUCE, dtype, (load, level), op)

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 
 from ..dtype import dtypes
 from ..ir import index
+from ..ir.args import AxisType
 from ..ir.index import FALSE, TRUE
 from ..ir.nest import closed_ranges, ranges_of, scan_ranges, scan_values, stage_stores
 from ..ir.ops import Ops
@@ -28,6 +29,7 @@ from ..target import Target
 from .borders import split_borders
 from .choose_lanes import choose_lanes
 from .constants import gathered, lane_of
+from .emulate import NARROW
 from .lanes import (
     Access,
     Arithmetic,
@@ -267,6 +269,9 @@ class _Expander:
         values = [self.done[value, inner] for inner in self.reduced_places(node, place)]
         values = same_lanes(without_neutral(op, values))
         loops = tuple([r for r in node.src[1:] if r.arg.kind not in IN_REGISTERS])
+        # one part of each thread is combined with those of others; what rounds is combined without (share)
+        shared = tuple([r for r in loops if r.arg.kind is AxisType.GROUP and node.dtype not in NARROW])
+        loops = tuple([r for r in loops if r not in shared])
         if loops:
             copies = math.prod(r.src[0].arg for r in self.registers[node]) * self.apart_in_lanes(node)
             chains = 1 if value.op is Ops.WMMA else self.chains
@@ -279,6 +284,8 @@ class _Expander:
         own = self.lane[value]
         if own is not None and own in node.src[1:]:
             result = across_lanes(op, broadcast(result, own.src[0].arg))
+        if shared:
+            result = UOp(Ops.REDUCE, result.dtype, (result, *shared), op)
         open_ranges = ranges_of(value)
         same = [r.src[0].arg for r in node.src[1:] if r.arg.kind in IN_REGISTERS and r not in open_ranges]
         return repeated(op, result, math.prod(same))

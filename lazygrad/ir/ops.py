@@ -72,6 +72,7 @@ class Ops(enum.IntEnum):
     FETCH = 100
     COMMIT = 101
     WAIT = 102
+    SHUFFLE = 103
     INDEX = 44
     STORE = 45
     LOAD = 46
@@ -392,7 +393,7 @@ OPS: dict[Ops, OpInfo] = {
     **dict.fromkeys((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.MULTI, Ops.BIND, Ops.IOTA, Ops.CONST), _DATA),
     **dict.fromkeys((Ops.VIEW, Ops.LOAD, Ops.STAGE, Ops.ONE_PASS, Ops.INDEX, Ops.SPECIAL), _DATA),
     **dict.fromkeys((Ops.DEFINE_VAR, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_ACC), _DATA),
-    **dict.fromkeys((Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT, Ops.WMMA), _DATA),
+    **dict.fromkeys((Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT, Ops.WMMA, Ops.SHUFFLE), _DATA),
     **dict.fromkeys((Ops.SINK, Ops.NOOP, Ops.DEVICE, Ops.UNIQUE, Ops.KERNEL, Ops.STORE), _STRUCTURE),
     **dict.fromkeys((Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF, Ops.BARRIER, Ops.BREAK), _STRUCTURE),
     **dict.fromkeys((Ops.FETCH, Ops.COMMIT, Ops.WAIT), _STRUCTURE),
@@ -414,7 +415,9 @@ ANY_ORDER = "any order"
 #: of a warp hold, packed in words: what the TensorCore in its arg does. Where that says that factors are read
 #: from panels, it has the first word of each; in target code, where these lie. In a linear program it is a
 #: step that adds to all sums of a thread.
-LANEWISE = ELEMENTWISE | {Ops.PACK, Ops.DOT, Ops.WMMA}
+#: SHUFFLE(x) is the x of another thread of the warp: of that whose number in the workgroup differs in the bit
+#: that its arg, a power of two, has. All threads of a workgroup come to it together.
+LANEWISE = ELEMENTWISE | {Ops.PACK, Ops.DOT, Ops.WMMA, Ops.SHUFFLE}
 #: FETCH(to, from) copies as many neighbours as its arg says between two INDEXes; zeros, where `from` is not
 #: valid. It is done when its thread has come to a WAIT: WAIT n waits for all but the last n of the groups
 #: that end with a COMMIT, WAIT 0 for everything.

@@ -1,6 +1,8 @@
-"""What WMMA means, for the interpreter: the matrices that the threads of a warp hold in parts, or that lie in
-the memory of their workgroup, put together, multiplied, and taken apart again ("Matrix Fragments for mma" and
-"Register Fragments" of `wgmma`, PTX ISA; codegen/opt/warp_matrices.py, codegen/warp_groups.py).
+"""What WMMA and SHUFFLE mean, for the interpreter, which has the threads of a workgroup before it.
+
+Of a WMMA, the matrices that the threads of a warp hold in parts, or that lie in the memory of their
+workgroup, are put together, multiplied, and taken apart again ("Matrix Fragments for mma" and "Register
+Fragments" of `wgmma`, PTX ISA; codegen/opt/warp_matrices.py, codegen/warp_groups.py).
 """
 
 from __future__ import annotations
@@ -54,6 +56,17 @@ def products_of_warps(stopped: Sequence[Any], sizes: Sequence[int]) -> list[Any]
         for number, thread in enumerate(order[begin : begin + together]):
             answers[thread] = _sums(number, stopped[thread][2], rows, columns, core)
     return answers
+
+
+def exchanged(stopped: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
+    """What a SHUFFLE gives each thread. `stopped`: (place, in which bit threads' numbers differ, value)."""
+    numbers = [_place_in_launch(n, sizes) for n in range(len(stopped))]
+    values = {number: stop[2] for number, stop in zip(numbers, stopped, strict=True)}
+    others = [number ^ stop[1] for number, stop in zip(numbers, stopped, strict=True)]
+    for number, other in zip(numbers, others, strict=True):
+        if other not in values:
+            raise RuntimeError(f"thread {number} exchanges with thread {other}, and there is none")
+    return [values[other] for other in others]
 
 
 def _place_in_launch(number: int, sizes: Sequence[int]) -> int:

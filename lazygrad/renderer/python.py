@@ -24,7 +24,7 @@ from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
 from ..target import Dot, Target, TensorCore
 from . import Renderer, parameters
-from .matrices import described, products_of_warps
+from .matrices import described, exchanged, products_of_warps
 from .names import loop_names
 from .texts import Writer, write
 
@@ -211,8 +211,16 @@ def _outside(kernel: str, argument: str, size: int) -> Callable[[int], Any]:
     return refuse
 
 
+#: What threads get that stop with so many values: at a BARRIER, a SHUFFLE, a WMMA.
+_ANSWERS: dict[int, Callable[[Sequence[Any], Sequence[int]], list[Any]]] = {
+    1: lambda stopped, sizes: [None] * len(stopped),
+    3: exchanged,
+    4: products_of_warps,
+}
+
+
 def _run_workgroup(kernel: str, thread: Callable[..., Any], *sizes: int) -> None:
-    """Run the threads of a workgroup from one BARRIER to the next. All must come to the same ones."""
+    """Run the threads of a workgroup from where they meet to where they do next. All must come there."""
     places = list(itertools.product(*map(range, sizes)))
     running = [thread(*place) for place in places]
     answers: list[Any] = [None] * len(places)
@@ -223,10 +231,11 @@ def _run_workgroup(kernel: str, thread: Callable[..., Any], *sizes: int) -> None
         at = [stop[0] if stop else None for stop in stopped]
         if None in at or len(set(at)) > 1:
             place = dict(zip(places, at, strict=True))
+            what = "BARRIERs" if all(stop is None or len(stop) == 1 for stop in stopped) else "SHUFFLEs"
             raise RuntimeError(
-                f"kernel {kernel}: the threads of a workgroup wait at different BARRIERs: {place}"
+                f"kernel {kernel}: the threads of a workgroup wait at different {what}: {place}"
             )
-        answers = [None] * len(places) if len(stopped[0]) == 1 else products_of_warps(stopped, sizes)
+        answers = _ANSWERS[len(stopped[0])](stopped, sizes)
 
 
 def _went_on(thread: Any, answer: Any) -> Any:
@@ -304,7 +313,7 @@ class Function(Writer):
         self.loops = loop_names(uops)
         self.lines: list[str] = []
         self.barriers = 0
-        self.shared = any(u.op in (Ops.BARRIER, Ops.WMMA) for u in uops)
+        self.shared = any(u.op in (Ops.BARRIER, Ops.WMMA, Ops.SHUFFLE) for u in uops)
         self.blocks: list[int] = []  # of each open loop or branch: the number of lines when it was opened
 
     def fresh(self, prefix: str, numbered: bool = True) -> str:
@@ -463,6 +472,12 @@ def barrier(ctx: Function, node: UOp) -> str:
     return f"yield ({ctx.barriers},)"
 
 
+def shuffle(ctx: Function, node: UOp) -> str:
+    """The threads of a warp give what they hold, and get what others do."""
+    ctx.barriers += 1
+    return f"yield ({ctx.barriers}, {node.arg}, {ctx.of(node.src[0])})"
+
+
 def matrices(ctx: Function, node: UOp) -> str:
     """The threads of a warp give what they hold, or where it lies, and get their sums."""
     ctx.barriers += 1
@@ -593,6 +608,7 @@ ROWS = (
             (UPat(Ops.COMMIT), "commit(fetches)"),
             (UPat(Ops.WAIT), lambda ctx, node: f"wait(fetches, {node.arg})"),
             (UPat(Ops.WMMA), matrices),
+            (UPat(Ops.SHUFFLE), shuffle),
             # what these say stands where they are used
             (UPat((Ops.CONST, Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR, Ops.INDEX, Ops.SINK, Ops.NOOP)), ""),
         ]

@@ -359,13 +359,15 @@ def _encode(
 
 
 def device_target(gpu: Connection) -> Target:
-    """What a GPU says it has; families before Apple7, and other makers' GPUs, multiply no matrices."""
+    """What a GPU says it has; of families before Apple7, and of other makers' GPUs, it is not
+    known how many threads a SIMD-group has, and they multiply no matrices."""
     device, most = gpu.device, gpu.device.maxThreadsPerThreadgroup()
     sizes = (int(most.width), int(most.height), int(most.depth))
     base = metal_target(str(device.name()))
     return replace(
         base,
         tensor_cores=base.tensor_cores if gpu.apple7 else (),
+        shuffles=base.shuffles if gpu.apple7 else 0,
         local_bytes=int(device.maxThreadgroupMemoryLength()),
         group_threads=min(sizes[0], 1024),
         group_sizes=sizes,

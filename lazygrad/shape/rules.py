@@ -151,7 +151,7 @@ SHAPES: dict[Ops, ShapeRule] = {
     **dict.fromkeys((Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF, Ops.BARRIER, Ops.BREAK), NO_SHAPE),
     **dict.fromkeys((Ops.FETCH, Ops.COMMIT, Ops.WAIT), NO_SHAPE),
     # loops and vectors: every value is one element (or its lanes), and shapes are gone
-    **dict.fromkeys((Ops.REDUCE, Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT, Ops.WMMA), NO_SHAPE),
+    **dict.fromkeys((Ops.REDUCE, Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT, Ops.WMMA, Ops.SHUFFLE), NO_SHAPE),
     # elementwise: the one shape of the sources
     **{op: _elementwise for op, info in OPS.items() if info.kind is Kind.ELEMENTWISE},
     Ops.CHECK: lambda u, shapes: _elementwise(u, shapes[:3]),  # in kernels, memory follows

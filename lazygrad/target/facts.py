@@ -243,6 +243,8 @@ class Target:
     local_bytes       how much of it
     copy_bytes        the most that one step copies from memory into that of a workgroup; 0 = there is none
     async_copies      whether threads go on while such a copy is on the way
+    shuffles          so many threads of a workgroup that follow each other, along x first, exchange what they
+                      hold in registers (SHUFFLE), as those of a warp do; 0 = none do
     group_threads     the most threads of a workgroup, and along x, y and z: group_sizes
     grid_sizes        the most workgroups along x, y and z
     past_caches       bytes that one store writes past the caches, a whole line; 0 = there is no such store
@@ -272,6 +274,7 @@ class Target:
     local_bytes: int = 0
     copy_bytes: int = 0
     async_copies: bool = False
+    shuffles: int = 0
     group_threads: int = 1024
     group_sizes: tuple[int, ...] = (1024, 1024, 64)
     grid_sizes: tuple[int, ...] = (2**31 - 1, 65535, 65535)

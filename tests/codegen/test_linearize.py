@@ -9,11 +9,12 @@ import pytest
 from lazygrad import Tensor
 from lazygrad.codegen.compile import stages
 from lazygrad.codegen.evaluate import evaluate
-from lazygrad.codegen.grid import _share, assign_grid, radices
+from lazygrad.codegen.grid import assign_grid
 from lazygrad.codegen.legalize import legalize
 from lazygrad.codegen.linearize import linearize
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, apply_opts
+from lazygrad.codegen.partial_results import radices, share
 from lazygrad.codegen.ranges import make_range
 from lazygrad.dtype import dtypes
 from lazygrad.ir.args import AxisType
@@ -236,5 +237,6 @@ def test_each_buffer_is_declared_once_also_where_the_target_lacks_its_type():
 def test_loops_over_parts_are_numbered_alike_in_every_process():
     ranges = [make_range(4, number, AxisType.GROUP) for number in range(6)]
     sums = [UOp(Ops.REDUCE, dtypes.float, (r.cast(dtypes.float), r), Ops.ADD) for r in ranges]
-    _, done = _share(UOp.sink(*sums), (), {}, frozenset(ranges))
+    place = UOp(Ops.SPECIAL, dtypes.index, (), ("lidx0", 4))
+    _, done = share(UOp.sink(*sums), [ranges], dict.fromkeys(ranges, place), frozenset(ranges), Target("GPU"))
     assert [done[each].src[1].arg.id for each in sums] == [6, 7, 8, 9, 10, 11]

@@ -174,6 +174,18 @@ def replays_a_list(device: str) -> bool:
     return there.has_graphs or there.replayer() is not None
 
 
+def shuffles(device: str) -> bool:
+    """Whether threads give each other what they hold in registers."""
+    return Device[device].renderer.target.shuffles > 0
+
+
+#: Names in the table → what is asked of the device, and not computed.
+ASKED: dict[str, Callable[[str], bool]] = {
+    "captured functions are given to the runtime as one list": replays_a_list,
+    "threads of a warp exchange partial sums in registers": shuffles,
+}
+
+
 # *** optimizations
 
 _LOCALS = [Opt(OptOps.LOCAL, 0, 4), Opt(OptOps.LOCAL, 1, 4)]

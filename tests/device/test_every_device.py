@@ -14,6 +14,7 @@ from tests.helpers import needs
 from tests.tensor.test_generated_docs import writer
 
 from .every_device import (
+    ASKED,
     DEVICES,
     DTYPES,
     FAMILIES,
@@ -22,11 +23,8 @@ from .every_device import (
     is_right,
     multiplies_by_dots,
     on,
-    replays_a_list,
     takes,
 )
-
-LIST = "captured functions are given to the runtime as one list"
 
 
 def on_each() -> list[Any]:
@@ -57,9 +55,10 @@ def test_a_feature(device: str, feature: str, cells: dict[tuple[str, str], str])
 
 
 @pytest.mark.parametrize("device", on_each())
-def test_what_takes_a_list(device: str, cells: dict[tuple[str, str], str]) -> None:
+def test_what_is_asked(device: str, cells: dict[tuple[str, str], str]) -> None:
     with on(device):
-        assert replays_a_list(device) == (cells[LIST, device] == "yes")
+        for question, answer in ASKED.items():
+            assert answer(device) == (cells[question, device] == "yes")
 
 
 @pytest.mark.parametrize("op", OptOps, ids=lambda op: op.name)
@@ -75,5 +74,5 @@ def test_an_optimization(device: str, op: OptOps, cells: dict[tuple[str, str], s
 
 def test_every_cell_is_there(cells: dict[tuple[str, str], str]) -> None:
     """And no other: each is tested."""
-    rows = [*DTYPES, *FEATURES, *(op.name for op in OptOps), LIST]
+    rows = [*DTYPES, *FEATURES, *(op.name for op in OptOps), *ASKED]
     assert sorted(cells) == sorted((row, name) for row in rows for name in DEVICES)

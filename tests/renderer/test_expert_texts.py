@@ -22,6 +22,7 @@ WORK = {
     "matmul": "E(1024, 1024) @ E(1024, 1024)",
     "halves": "E(1024, 1024, dtype='half') @ E(1024, 1024, dtype='half')",
     "softmax": "E(1024, 1024).softmax(1)",
+    "sums": "E(1024, 1024).sum(1)",
     "convolution": "E(8, 64, 28, 28).conv2d(E(64, 64, 3, 3), padding=1)",
     "attention": "E(1, 8, 256, 64).scaled_dot_product_attention(E(1, 8, 256, 64), E(1, 8, 256, 64))",
 }

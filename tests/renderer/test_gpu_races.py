@@ -28,7 +28,7 @@ from tests.helpers import needs
 from tests.runtime.emulated_cuda.machine import Outcome, Text, launch
 
 from .support import GPU_RENDERERS
-from .test_gpu_runs import KERNELS, MEETING, contents, interpreted
+from .test_gpu_runs import KERNELS, MEETING, SHUFFLED, contents, interpreted, shuffled
 from .test_kernels import ast_of
 
 pytestmark = needs("g++")
@@ -41,6 +41,7 @@ SHARED = {
     "upcast-local": [Opt(UPCAST, 0, 4), Opt(LOCAL, 0, 2)],
     "group": [Opt(GROUP, 0, 8)],
     "grouptop": [Opt(GROUPTOP, 0, 8)],
+    "group-warp": [Opt(GROUP, 0, 16), Opt(LOCAL, 0, 2)],
     "group-local": [Opt(GROUP, 0, 4), Opt(LOCAL, 0, 4)],
     "grouptop-local": [Opt(GROUPTOP, 0, 4), Opt(LOCAL, 0, 2)],
 }
@@ -92,8 +93,14 @@ def problem_of(spec: ProgramSpec) -> str:
     return ""
 
 
+#: As if threads of a warp exchanged nothing: all that they share goes through local memory, as on WEBGPU.
+WITHOUT_SHUFFLES = CUDARenderer(replace(GPU_RENDERERS["cuda"].target, shuffles=0))
+
+
 def specs_of(name: str) -> dict[str, ProgramSpec]:
-    """A kernel with its own Opts, with those that are chosen, and with each of SHARED that is legal."""
+    """A kernel with its own Opts, with those that are chosen, and with each of SHARED that is legal, with
+    shuffles and without.
+    """
     renderer = GPU_RENDERERS["cuda"]
     found = {"own": compile_kernel(ast_of(name), renderer, KERNELS[name][2])}
     found["chosen"] = compile_kernel(ast_of(name), renderer)
@@ -105,6 +112,7 @@ def specs_of(name: str) -> dict[str, ProgramSpec]:
     for each, opts in SHARED.items():
         try:
             found[each] = compile_kernel(ast_of(name), renderer, opts)
+            found[f"{each} in memory"] = compile_kernel(ast_of(name), WITHOUT_SHUFFLES, opts)
         except KernelOptError:
             continue
     texts: dict[str, None] = {}
@@ -182,10 +190,20 @@ def test_what_tensor_cores_of_ada_multiply(dtype: DType) -> None:
 
 
 def test_threads_meet_in_what_is_checked() -> None:
-    meeting = [
-        opts for opts, spec in specs_of("row-sums").items() if any(u.op is Ops.BARRIER for u in spec.uops)
-    ]
-    assert {"group", "grouptop", "group-local", "grouptop-local"} <= set(meeting)
+    ops = {opts: {u.op for u in spec.uops} for opts, spec in specs_of("row-sums").items()}
+    assert all(Ops.BARRIER in ops[opts] for opts in ("group", "grouptop", "group-local", "grouptop-local"))
+    assert {Ops.BARRIER, Ops.SHUFFLE} <= ops["row-sums-of-warps"]
+    assert ops["group-warp"] - {Ops.BARRIER} == ops["group-warp"] >= {Ops.SHUFFLE}
+    assert Ops.BARRIER in ops["group-warp in memory"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in SHUFFLED if name not in ("bfloats", "any")])
+def test_what_a_warp_exchanges(name: str) -> None:
+    """By as many threads as it has, and by twice as many."""
+    renderer = GPU_RENDERERS["cuda"]
+    for amount in (32, 64):
+        assert problem_of(shuffled(name, renderer, amount)) == ""
 
 
 # *** faults that are planted
@@ -232,6 +250,37 @@ def test_a_planted_fault_is_found(name: str) -> None:
     old, new, error, report = PLANTED[name]
     assert old in SUM
     outcome = fault(SUM.replace(old, new))
+    assert outcome.fault == (error and f"CUDA_ERROR_{error}")
+    assert re.search(report, outcome.report), outcome
+
+
+EXCHANGED = """\
+  float sum = *(data1+threadIdx.x);
+  for (int n = 1; n < 8; n += n) sum = sum+__shfl_xor_sync(0xffu,sum,n);
+  if (threadIdx.x == 0) *data0 = sum;
+}"""
+#: What is changed in EXCHANGED, the driver's error, and what is reported.
+PLANTED_IN_SHUFFLES = {
+    "some": ("  for", "  if (threadIdx.x != 3) for", "ILLEGAL_ADDRESS", "of 8 threads of a warp 7 wait at a"),
+    "mask": ("0xffu", "0x7fu", "", "thread 0 .* threads 7f of its warp take part, and these are ff"),
+    "beyond": ("n < 8", "n < 16", "ILLEGAL_ADDRESS", "thread 0 .* takes what thread 8 has"),
+    "no-order": (
+        "  if", "  __shared__ float temp0[1]; if (threadIdx.x == 1) *temp0 = sum;\n"
+        "  sum = __shfl_xor_sync(0xffu,sum,1);\n  if (threadIdx.x == 0) sum = *temp0;\n  if", "",
+        "race in k: thread . .* of shared array 0",
+    ),
+}  # fmt: skip
+
+
+def test_a_shuffle_of_all_threads_is_not_reported() -> None:
+    assert fault(EXCHANGED) == ("", "")
+
+
+@pytest.mark.parametrize("name", PLANTED_IN_SHUFFLES)
+def test_a_planted_fault_in_shuffles_is_found(name: str) -> None:
+    old, new, error, report = PLANTED_IN_SHUFFLES[name]
+    assert old in EXCHANGED
+    outcome = fault(EXCHANGED.replace(old, new))
     assert outcome.fault == (error and f"CUDA_ERROR_{error}")
     assert re.search(report, outcome.report), outcome
 

@@ -13,23 +13,27 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lazygrad import Tensor
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt, OptOps
 from lazygrad.device import Buffer, Device
 from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops
-from lazygrad.renderer import ProgramSpec, parameters
-from lazygrad.renderer.cstyle import FLAGS, CStyleRenderer
-from tests.helpers import require
+from lazygrad.renderer import ProgramSpec, Renderer, parameters
+from lazygrad.renderer.cstyle import FLAGS, CStyleRenderer, CUDARenderer
+from tests.helpers import needs, require
 from tests.runtime.emulated_cuda.machine import without_ptx
 
 from .support import GPU_RENDERERS, GPU_WORDS, numpy_dtype
-from .test_kernels import KERNELS, MISSING, ast_of
+from .test_kernels import KERNELS, MISSING, ast_of, compiled, in_one_text
 
 #: Kernels whose Opts make threads meet, beside those of test_kernels.
 MEETING = {
     "row-sums-of-threads": ("row-sums", [Opt(OptOps.GROUP, 0, 8), Opt(OptOps.LOCAL, 0, 2)]),
     "row-sums-consecutive": ("row-sums", [Opt(OptOps.GROUPTOP, 0, 16)]),
+    "row-sums-of-warps": ("row-sums", [Opt(OptOps.GROUP, 0, 64)]),
+    "row-sums-beside-others": ("row-sums", [Opt(OptOps.GROUP, 0, 32), Opt(OptOps.LOCAL, 0, 4)]),
+    "column-sums-of-threads": ("column-sums", [Opt(OptOps.GROUP, 0, 32), Opt(OptOps.LOCAL, 0, 4)]),
     "matmul-grouped": ("matmul", [Opt(OptOps.GROUP, 0, 4), Opt(OptOps.LOCAL, 0, 4)]),
     "matmul-staged": (
         "matmul",
@@ -41,18 +45,39 @@ MEETING = {
         ],
     ),
 }
-NAMES = [*KERNELS, *MEETING]
+#: What threads of a warp exchange: of each type and op.
+SHUFFLED = {
+    "any": lambda: Tensor.empty(4, 64, dtype="int8").any(1),
+    "chars": lambda: Tensor.empty(4, 64, dtype="int8").max(1),
+    "shorts": lambda: Tensor.empty(4, 64, dtype="int16").prod(1, dtype="int16"),
+    "longs": lambda: Tensor.empty(4, 64, dtype="int64").min(1),
+    "float64": lambda: Tensor.empty(4, 64, dtype="float64").sum(1),
+    "bfloats": lambda: Tensor.empty(4, 64, dtype="bfloat16").sum(1),
+    "positions": lambda: Tensor.empty(4, 64).argmax(1),
+    "softmax": lambda: Tensor.empty(4, 64).softmax(1),
+}
+LACKING = {"metal": ("float64",)}
+NAMES = [*KERNELS, *MEETING, *SHUFFLED]
 
 
 def spec_of(language: str, name: str) -> ProgramSpec:
     renderer = GPU_RENDERERS[language]
+    if name in SHUFFLED:
+        return shuffled(name, renderer, 32)
     kernel, opts = MEETING.get(name, (name, None))
     return compile_kernel(ast_of(kernel), renderer, KERNELS[name][2] if opts is None else opts)
 
 
+def shuffled(name: str, renderer: Renderer, threads: int) -> ProgramSpec:
+    """One of SHUFFLED, shared by so many threads."""
+    *_, kernel = SHUFFLED[name]().schedule()
+    inline = [Opt(OptOps.INLINE, 1)] if name == "softmax" else []
+    return compile_kernel(kernel.ast, renderer, [*inline, Opt(OptOps.GROUP, 0, threads)])
+
+
 def can_run(language: str, name: str) -> bool:
     """Whether this CPU's C++ has the types: it may have no half."""
-    return name != "halves" and name not in MISSING.get(language, ())
+    return name != "halves" and name not in (*MISSING.get(language, ()), *LACKING.get(language, ()))
 
 
 def library(language: str, folder: Path) -> ctypes.CDLL:
@@ -79,7 +104,7 @@ def library(language: str, folder: Path) -> ctypes.CDLL:
         lines.update((line, None) for line in body if line.startswith("#"))
         text = "\n".join(line for line in body if not line.startswith("#"))
         sizes = [", ".join(map(str, size or (1, 1, 1))) for size in (spec.global_size, spec.local_size)]
-        meets = str(any(u.op in (Ops.BARRIER, Ops.WMMA) for u in spec.uops)).lower()
+        meets = str(any(u.op in (Ops.BARRIER, Ops.WMMA, Ops.SHUFFLE) for u in spec.uops)).lower()
         parts.append(
             f"namespace k{number} {{\n{text}\n}}\n"
             f'extern "C" void entry{number}(void** bufs, long long* vals) {{\n'
@@ -154,6 +179,21 @@ def agrees(entries: ctypes.CDLL, language: str, name: str) -> bool:
     return True
 
 
-def test_some_kernels_meet() -> None:
-    for name in MEETING:
-        assert any(u.op is Ops.BARRIER for u in spec_of("cuda", name).uops)
+@needs("nvrtc")
+@pytest.mark.parametrize("arch", ["sm_75", "sm_100"])
+def test_nvrtc_compiles_what_is_exchanged(arch: str) -> None:
+    texts = [shuffled(name, CUDARenderer(arch), 64).src for name in SHUFFLED]
+    assert all("__shfl_xor_sync" in text for text in texts)
+    assert compiled(in_one_text(texts), arch) == ""
+
+
+@pytest.mark.parametrize("language", GPU_RENDERERS)
+def test_some_kernels_meet(language: str) -> None:
+    """By shuffles in a warp, and by barriers beside these."""
+    names = [name for name in (*MEETING, *SHUFFLED) if can_run(language, name)]
+    ops = {name: {u.op for u in spec_of(language, name).uops} for name in names}
+    barriers = {name for name in ops if Ops.BARRIER in ops[name]}
+    shuffles = {name for name in ops if Ops.SHUFFLE in ops[name]}
+    assert barriers | shuffles == set(ops)
+    assert shuffles >= set(SHUFFLED).intersection(names) | {"row-sums-beside-others", "row-sums-of-warps"}
+    assert barriers >= {"row-sums-of-warps", "column-sums-of-threads", "matmul-staged"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -153,16 +153,21 @@ def compiled(source: str, arch: str) -> str:
 def test_nvrtc_compiles_every_kernel(arch):
     renderer = CUDARenderer(arch)
     # one text of many kernels, each in a namespace of its own: a compiler run takes a third of a second
+    ways = [(name, opts) for name in KERNELS for opts in (KERNELS[name][2], [], None)]
+    assert (
+        compiled(in_one_text(compile_kernel(ast_of(name), renderer, opts).src for name, opts in ways), arch)
+        == ""
+    )
+
+
+def in_one_text(sources: Iterable[str]) -> str:
+    """CUDA's texts of many kernels."""
     parts, lines = [], dict[str, None]()
-    for name in KERNELS:
-        for number, opts in enumerate((KERNELS[name][2], [], None)):
-            source = compile_kernel(ast_of(name), renderer, opts).src
-            lines.update((line, None) for line in source.splitlines() if line.startswith("#"))
-            body = "\n".join(line for line in source.splitlines() if not line.startswith("#"))
-            space = f"{name.replace('-', '_')}_{number}"
-            parts.append((space, body))
-    text = "\n".join([*lines, *(_in_namespace(*part) for part in parts)])
-    assert compiled(text, arch) == ""
+    for number, source in enumerate(sources):
+        lines.update((line, None) for line in source.splitlines() if line.startswith("#"))
+        body = "\n".join(line for line in source.splitlines() if not line.startswith("#"))
+        parts.append(_in_namespace(f"kernel_{number}", body))
+    return "\n".join([*lines, *parts])
 
 
 def _in_namespace(space: str, body: str) -> str:
@@ -197,12 +202,12 @@ METAL_WORDS = frozenset(
         """kernel void device constant threadgroup const inline using namespace metal include metal_stdlib
         if else for return bool char uchar short ushort int uint long ulong half float uint3 gid lid x y z w
         threadgroup_position_in_grid thread_position_in_threadgroup threadgroup_barrier mem_flags
-        mem_threadgroup as_type precise sqrt trunc fma INFINITY NAN""",
+        mem_threadgroup simd_shuffle_xor as_type precise sqrt trunc fma INFINITY NAN""",
     )
 )
 #: Names that renderers give, and vectors.
 OURS = re.compile(
-    r"(bad|data|[glru]idx|acc|val|alu|cast|temp)\d+|n|[xab]|[EGr]_\w+"
+    r"(bad|data|[glru]idx|acc|val|alu|cast|temp|other)\d+|n|[xab]|[EGr]_\w+"
     r"|(bool|u?char|u?short|u?int|u?long|half|float)[234]"
 )
 

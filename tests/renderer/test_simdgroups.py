@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lazygrad import Tensor
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.evaluate import evaluate
 from lazygrad.codegen.lower import lower
@@ -97,10 +98,21 @@ def test_the_matrices_take_local_memory() -> None:
 
 
 def test_gpus_without_them(gpu: GPU) -> None:
-    assert Device["METAL"].target.tensor_cores == SIMDGROUPS
+    target = Device["METAL"].target
+    assert (target.tensor_cores, target.shuffles) == (SIMDGROUPS, 32)
     gpu.family = 2002  # a Mac's, of another maker
     connection = runtime.Connection("METAL", sys.modules["Metal"], sys.modules["objc"], gpu)
     found = runtime.device_target(connection)
-    assert found.tensor_cores == ()
+    assert (found.tensor_cores, found.shuffles) == ((), 0)
     with pytest.raises(KernelOptError, match="METAL has no instruction for sums of products"):
         apply_opts(lower(matmul(32, 64, 16, half)), ONE, found)
+
+
+def test_what_is_predicted_of_a_gpu_whose_matrices_have_no_known_speed() -> None:
+    """They are taken for ordinary products."""
+    a = Tensor.empty(64, 64, dtype=half)
+    (kernel,) = (a @ a).kernels(target="metal")
+    prediction = kernel.with_opts(ONE).prediction
+    assert prediction is not None
+    assert not prediction.known
+    assert 3e-6 < prediction.seconds < 1e-3

@@ -106,7 +106,7 @@ def _compiled(source: str) -> dict[str, Function] | str:
                 place = f"*({kind[:-1]}*){where}" if kind[-1] == "&" else f"({kind}){where}"
                 words.append(kind)
             arguments.append(place)
-        meets = str("group_barrier(" in source).lower()
+        meets = str("group_barrier(" in source or "simd_shuffle" in source).lower()
         parts.append(
             f'extern "C" void entry_{name}(void** args, Size grid, Size group) {{\n'
             f"  launch(grid, group, {meets}, [=](Size g, Size l) {{\n"

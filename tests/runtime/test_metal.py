@@ -56,6 +56,7 @@ def numbers(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
 VALUES: dict[str, Any] = {
     "sums": lambda a, b: (a + b).sum(1),
     "softmax": lambda a, b: a.softmax(1),
+    "mean": lambda a, b: (a * b).mean(),
     "product": lambda a, b: a @ b.T,
     "convolution": lambda a, b: a.reshape(1, 1, 16, 24).conv2d(b[:2, :18].reshape(2, 1, 3, 6)),
     "gather": lambda a, b: a[b[:, 0].abs().cast(dtypes.int32)],

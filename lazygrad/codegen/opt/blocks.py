@@ -27,6 +27,7 @@ from .loops import Axis
 from .occupancy import (
     Multiples,
     blocks_of,
+    busy,
     copied,
     copies_of,
     cycles_of,
@@ -172,15 +173,16 @@ class _Work:
         # threads of a warp that read other columns; the rest read other rows
         along = min(warp, block.lane_threads)
         words = (block.lanes * along + block.rows * (warp // along)) * itemsize / 4
-        busy = max(
-            steps * warps * warp * products / machine.products,
-            instructions / machine.warps,
-            steps * warps * words / machine.banks,
-            elements * itemsize / machine.cached,
+        turn = busy(
+            machine,
+            instructions,
+            products=steps * warps * warp * products,
+            words=steps * warps * words,
+            fetched=elements * itemsize,
         )
         resident = resident_groups(machine, block.threads, registers, copies)
         blocks = blocks_of(self.facts, roles, block.height, block.width)
-        return cycles_of(blocks, resident, turns, busy, self.target.launch, number)
+        return cycles_of(blocks, resident, turns, turn, self.target.launch, number)
 
 
 def _levels(turns: int) -> int:

@@ -7,18 +7,21 @@ Opts share out is worked out with numbers, what is loaded and computed is read o
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target, TensorCore
-from ..grid import is_far, radices
+from ..grid import is_far
+from ..partial_results import MEETING, Step, cycles_of, instructions_of, parts_in_memory, steps_of
 from .actions import Opt, OptOps
 from .facts import Access, Facts
-from .occupancy import resident_groups, rounded_up
+from .occupancy import busy, resident_groups, rounded_up
 from .shares import shares_of
 
 #: Bytes that a multiprocessor's own cache gives at once, and that come to it together ("CUDA C++ Best
@@ -30,8 +33,8 @@ OWN_SECTORS = 4
 AHEAD, TOGETHER = 4, 8
 #: Instructions beside those that are counted: of each access its address, of each turn its counting.
 ADDRESS, TURN = 1.0, 3.0
-#: Cycles of a workgroup's start; of a barrier with what is stored before it; of each part that is combined.
-START, MEETING, PART = 300, 60, 8
+#: Cycles of a workgroup's start.
+START = 300
 #: Registers of a thread beside accumulators and what is loaded.
 OTHERS = 24
 #: What is not busiest takes this share of its time still: it is not hidden wholly.
@@ -93,6 +96,18 @@ def predict_on_grid(facts: Facts, opts: Sequence[Opt], target: Target) -> Predic
     return _Launched(facts, opts, target).predicted()
 
 
+class _Threads(NamedTuple):
+    """Threads of a workgroup along an axis, neighbours so many places apart.
+
+    `grouped`: they share a reduction.
+    """
+
+    axis: int
+    threads: int
+    apart: int
+    grouped: bool
+
+
 class _Launched:
     """A kernel shared out."""
 
@@ -141,20 +156,19 @@ class _Launched:
                 )
         self.threads *= self.target.launch.warp * warps
 
-    def _order(self) -> list[tuple[int, int, int]]:
-        """(axis, threads, places from one to the next) along x, y and z, as `grid.py` puts them."""
+    def _order(self) -> list[_Threads]:
+        """Those along x, y and z, as `grid.py` puts them."""
         found = []
         for axis in reversed(self.facts.loops.axes):
             share = self.shares[axis.number]
             if share.threads > 1:
-                found.append((axis.number, share.threads, share.near))
+                found.append(_Threads(axis.number, share.threads, share.near, False))
         for number, share in self.shares.items():
             if share.group > 1:
-                found.append((number, share.group, share.apart))
+                found.append(_Threads(number, share.group, share.apart, True))
 
-        def far(entry: tuple[int, int, int]) -> tuple[float, int]:
-            number, _, places = entry
-            steps = [(a, (a.strides.get(number, 0) or 0) * places) for a in self.accesses]
+        def far(entry: _Threads) -> tuple[float, int]:
+            steps = [(a, (a.strides.get(entry.axis, 0) or 0) * entry.apart) for a in self.accesses]
             often = sum(self._times(access) for access, step in steps if is_far(step, _item(access)))
             return often, sum(abs(step) for access, step in steps if access.node.op is Ops.STORE)
 
@@ -188,7 +202,7 @@ class _Launched:
         """How many sectors the threads of a warp touch at once."""
         item, left = _item(access), self.target.launch.warp
         places = [0]
-        for number, threads, apart in self.along_x:
+        for number, threads, apart, _ in self.along_x:
             step = access.strides.get(number, 0)
             by = ANYWHERE if step is None else step * apart
             count = min(threads, left)
@@ -247,16 +261,8 @@ class _Launched:
         total = 0.0
         for number, share in self.shares.items():
             if share.group > 1:
-                parts, left = share.group, share.group
-                for radix in radices(share.group)[:-1]:
-                    left //= radix
-                    parts += left
-                sums = sum(
-                    count * math.prod(self.shares[n].at_once for n in axes)
-                    for axes, (_, _, count) in self.facts.computed.items()
-                    if number in axes
-                )
-                total += 4 * sums * parts * self.threads // share.group
+                parts = parts_in_memory(self._steps(number))
+                total += 4 * self._shared_sums(number) * parts * self.threads // share.group
         for access in self.accesses:
             if self._is_staged(access):
                 total += self._copied(access) * (self.ahead + 1)
@@ -280,13 +286,13 @@ class _Launched:
         if resident < 1:
             return None
         computed, products, turns = self._instructions()
-        matrix, together = 0.0, 1
-        if self.instruction is not None:
-            item, together = self.instruction.element.itemsize, self.instruction.warps
-            most = machine.matrix_products * 2 / item
-            matrix = products * self.warps / together / (most * self.instruction.share) if most else 0.0
-            computed = products = 0.0
-        own = from_cache = banks = wide = fetched = 0.0
+        products *= self.warps * launch.warp
+        on_cores, together, item, reached = False, 1, 4, 1.0
+        if self.instruction is not None:  # what a thread is said to compute, its warps do
+            together, item = self.instruction.warps, self.instruction.element.itemsize
+            computed, products = 0.0, products / launch.warp / together
+            on_cores, reached = machine.matrix_products > 0, self.instruction.share
+        own = from_cache = words = wide = fetched = 0.0
         rounds: dict[frozenset[UOp], float] = {}
         loads: dict[frozenset[UOp], float] = {}
         accesses = 0.0
@@ -296,17 +302,10 @@ class _Launched:
             wide = max(wide, width * _item(access))
             from_cache += self._from_cache(access)
             if self._is_staged(access):
-                banks += (
-                    times
-                    * self.warps
-                    / together
-                    * width
-                    * _item(access)
-                    / 4
-                    * launch.warp
-                    / (1 if matrix == 0 else 32)
-                )
-                accesses += times if matrix == 0 else times / 32 if together == 1 else 0
+                readers = launch.warp if on_cores else 1  # a factor's numbers are read by one thread each
+                moved_words = times * width * _item(access) / 4 * launch.warp / readers
+                words += moved_words * self.warps / together
+                accesses += times / readers if together == 1 else 0.0
             else:
                 accesses += times
                 own += times * self.warps * self._sectors(access, width)
@@ -325,27 +324,29 @@ class _Launched:
         instructions = computed + accesses * (1 + ADDRESS) + turns * TURN
         meeting, combined = self._meetings()
         instructions += combined
-        busy = max(
-            instructions * self.warps / machine.warps,
-            products * self.warps * launch.warp / machine.products,
-            matrix,
-            own / OWN_SECTORS,
-            from_cache / machine.cached,
-            banks / machine.banks,
+        units = busy(
+            machine,
+            instructions * self.warps,
+            products=0.0 if on_cores else products,
+            matrices=products * item if on_cores else 0.0,
+            words=words,
+            fetched=from_cache,
+            share=reached,
         )
+        of_group = max(units, own / OWN_SECTORS)
         # what is fetched ahead comes while a turn computes; that of a group of warps ends with its products
         idle = turns * MEETING if together > 1 else 0.0
         waves = -(-self.groups // (resident * self.multiprocessors))
         sectors, alone = self._from_memory()
         parts = [
-            -(-self.groups // self.multiprocessors) * busy,
+            -(-self.groups // self.multiprocessors) * of_group,
             sectors / (launch.bandwidth / launch.clock),
             waves
             * (
                 START
                 + sum(rounds.values()) * machine.waits
                 + meeting
-                + max(busy + idle, fetched * machine.waits)
+                + max(of_group + idle, fetched * machine.waits)
             ),
         ]
         cycles = max(parts) + ALONE * (sum(parts) - max(parts))
@@ -354,7 +355,7 @@ class _Launched:
             price * math.prod(self.facts.sizes[n] for n in axes)
             for axes, (price, _, _) in self.facts.computed.items()
         )
-        peak = machine.products if self.core is None else machine.matrix_products * 2 / item
+        peak = machine.matrix_products * 2 / item if on_cores else machine.products
         arithmetic = operations / (2 * peak * self.multiprocessors * launch.clock)
         moving = alone / launch.bandwidth
         return Prediction(
@@ -375,16 +376,31 @@ class _Launched:
     def _reduced(self) -> set[UOp]:
         return {r for axis in self.facts.loops.reduce_axes for r in axis.ranges}
 
+    def _shared_sums(self, number: int) -> int:
+        """How many results a thread has a part of that the threads along an axis share."""
+        kept = [axis.number for axis in self.facts.loops.axes if axis.output and axis.number != number]
+        return sum(
+            count * math.prod(self.shares[n].at_once for n in axes if n in kept)
+            for axes, (_, _, count) in self.facts.computed.items()
+            if number in axes
+        )
+
+    def _steps(self, number: int) -> tuple[Step, ...]:
+        """How the threads that share the reductions along an axis combine their parts."""
+        before = itertools.takewhile(lambda entry: not entry.grouped, self.along_x)
+        apart = math.prod(entry.threads for entry in before)
+        return steps_of(self.shares[number].group, apart, self.threads, self.target)
+
     def _meetings(self) -> tuple[float, float]:
         """Cycles in which threads that share reductions combine their parts, and a thread's instructions."""
         total = combined = 0.0
         for number, share in self.shares.items():
             if share.group > 1:
                 ends = sum(number in closed for _, closed in self.facts.sums)
-                lanes = max(1, share.at_once)
-                levels = radices(share.group)
-                total += ends * sum(MEETING + PART * radix * lanes for radix in levels)
-                combined += ends * lanes * (levels[0] + len(levels))  # on later levels few threads are left
+                lanes = self._shared_sums(number) // max(ends, 1)
+                steps = self._steps(number)
+                total += ends * cycles_of(steps, lanes)
+                combined += ends * lanes * instructions_of(steps)
         return total, combined
 
 

@@ -8,7 +8,7 @@ from ...ir.args import AxisType
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...target import Target
-from ..grid import radices
+from ..partial_results import radices
 from ..ranges import IN_REGISTERS
 from .loops import Loops
 from .shared import shared_copies
@@ -26,7 +26,8 @@ def threads_of(loops: Loops) -> int:
 def shared_bytes(loops: Loops) -> int:
     """The local memory for partial results: one for each thread, and each value that it computes at once.
 
-    Where they are combined level by level, those of each level have memory of their own.
+    Where they are combined level by level, those of each level have memory of their own. What shuffles save
+    is not counted: which threads are of one warp, later Opts decide.
     """
     total = 0
     for node in loops.sink.toposort():

@@ -1,7 +1,8 @@
-"""How long a GPU takes for the blocks of a contraction: what `blocks.py` and `warp_blocks.py` both ask.
+"""What a multiprocessor holds, and how long its units are busy: what all predictions for a grid ask.
 
-In the field's words this is a roofline for each level of memory, with the occupancy that registers and shared
-memory leave (Volkov, "Better Performance at Lower Occupancy", 2010).
+That is a roofline for each unit and each level of memory, with the occupancy that registers and shared memory
+leave (Volkov, "Better Performance at Lower Occupancy", 2010). The blocks of a contraction, which `blocks.py`
+and `warp_blocks.py` compare by the hundred, take so many turns of that (`cycles_of`).
 """
 
 from __future__ import annotations
@@ -47,6 +48,33 @@ def resident_groups(machine: Multiprocessor, threads: int, registers: int, copie
         machine.threads // threads,
         machine.registers // (registers * threads),
         machine.local_bytes // (copies + RESERVED),
+    )
+
+
+def busy(
+    machine: Multiprocessor,
+    instructions: float,
+    products: float = 0.0,
+    matrices: float = 0.0,
+    words: float = 0.0,
+    fetched: float = 0.0,
+    share: float = 1.0,
+) -> float:
+    """Cycles of the unit that is busy longest.
+
+    instructions  those of warps
+    products      multiply-adds on float32, of single threads
+    matrices      bytes of one factor of the multiply-adds on tensor cores; where there are none, nothing
+    words         of 4 bytes, read from local memory
+    fetched       bytes from the cache that all multiprocessors share
+    share         the part of the tensor cores' peak that their instruction reaches
+    """
+    return max(
+        instructions / machine.warps,
+        products / machine.products,
+        matrices / (2 * machine.matrix_products * share) if machine.matrix_products else 0.0,
+        words / machine.banks,
+        fetched / machine.cached,
     )
 
 

@@ -13,14 +13,15 @@ from dataclasses import dataclass
 
 from ...ir.ops import Ops
 from ...target import Multiprocessor, Target, TensorCore
+from ..partial_results import MEETING
 from .actions import Opt, OptOps
 from .facts import Facts, size_of
-from .grid_time import MEETING
 from .loops import Axis
 from .narrow import product
 from .occupancy import (
     Multiples,
     blocks_of,
+    busy,
     copied,
     copies_of,
     cycles_of,
@@ -158,26 +159,28 @@ def _cycles(
             # each number of a column's words is read by itself, and packed
             read = looked = words + 2 * (core.packed - 1) * core.halves * block.columns
         instructions = matrices + block.warps * (block.steps * read + filled)
-        banks = block.warps * block.steps * looked * warp
+        read_words = block.warps * block.steps * looked * warp
     else:
         # a turn begins when its products have ended
         idle = MEETING
         instructions = block.warps * (block.rows * core.steps / core.at_once + filled)
         lines = block.groups * block.rows * (ROWS * core.warps + COLUMNS * block.columns)
-        banks = lines * core.steps // core.packed + packed
+        read_words = lines * core.steps // core.packed + packed
     registers = rounded_up(4 * block.rows * block.columns + words + OTHERS, 8)
     copies *= number
     if registers > machine.thread_registers or copies > target.local_bytes:
         return None
-    busy = max(
-        products / (machine.matrix_products * core.share * 2 / core.element.itemsize),
-        instructions / machine.warps,
-        banks / machine.banks,
-        4 * packed / machine.cached,
+    turn = busy(
+        machine,
+        instructions,
+        matrices=products * core.element.itemsize,
+        words=read_words,
+        fetched=4 * packed,
+        share=core.share,
     )
     resident = resident_groups(machine, threads, registers, copies)
     blocks = blocks_of(facts, roles, block.height, block.width)
-    return cycles_of(blocks, resident, turns, busy, target.launch, number, idle)
+    return cycles_of(blocks, resident, turns, turn, target.launch, number, idle)
 
 
 def _opts(block: WarpBlock, copies: int, roles: Roles, summed: Axis, core: TensorCore) -> list[Opt]:

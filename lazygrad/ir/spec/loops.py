@@ -176,6 +176,12 @@ def _wmma(u: UOp) -> str | None:
     return None if dtypes.is_int(number.dtype) else f"which sum it is, is an integer, not {number.dtype}"
 
 
+def _shuffle(u: UOp) -> str | None:
+    if not isinstance(u.arg, int) or u.arg < 1 or u.arg & (u.arg - 1):
+        return f"its arg is a power of two, by which threads' numbers differ, not {u.arg!r}"
+    return None
+
+
 _DOTS: dict[Ops, Check] = {
     Ops.PACK: both(sources(None, None, more=True), _pack),
     Ops.DOT: both(sources(None, None, None), _dot),
@@ -212,6 +218,7 @@ _vectors: dict[Ops, Check] = {
     Ops.FETCH: both(void, sources(Ops.INDEX, Ops.INDEX), _fetch),
     Ops.VECTORIZE: _vectorize,
     Ops.GEP: both(sources(None), _gep),
+    Ops.SHUFFLE: both(sources(None), same_dtype_as_source, _shuffle),
     **dict.fromkeys(ELEMENTWISE, elementwise),
 }
 VECTORS = Spec(5, "vector code", _vectors)

@@ -8,7 +8,7 @@ from ...dtype import ALL_DTYPES, dtypes
 from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...target import SIMDGROUPS, Target, has_async_copies, launch_of, tensor_cores_of
-from . import arithmetic, control, extension, memory, simdgroups
+from . import arithmetic, control, extension, memory, shuffles, simdgroups
 from .arithmetic import may_overflow, on_unsigned
 from .control import place
 from .dialect import Dialect
@@ -99,6 +99,7 @@ CUDA = Dialect(
             (UPat(Ops.BARRIER), meet),
             (UPat(Ops.WMMA), matrices),
             (UPat((Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF)), forgets),
+            (UPat(Ops.SHUFFLE), shuffles.in_cuda),
             (UPat(Ops.FETCH), fetch),
             (UPat(Ops.COMMIT), commit),
             (UPat(Ops.WAIT), wait),
@@ -137,6 +138,7 @@ METAL = Dialect(
             (UPat(Ops.BARRIER), "threadgroup_barrier(mem_flags::mem_threadgroup);"),
             (UPat(Ops.DEFINE_ACC), simdgroups.begun),
             (UPat(Ops.WMMA), simdgroups.multiplied),
+            (UPat(Ops.SHUFFLE), shuffles.in_metal),
             (UPat((Ops.RANGE, Ops.IF)), simdgroups.entered),
             (UPat((Ops.ENDRANGE, Ops.ENDIF)), simdgroups.left),
             (UPat(Ops.LOAD), load(lanes_at), is_unaligned),
@@ -196,11 +198,11 @@ def cuda_target(arch: str) -> Target:
     arch = arch if arch.startswith("sm_") else f"sm_{arch}"
     return replace(
         _gpu("CUDA", arch, CUDA, 48 << 10), launch=launch_of(arch), tensor_cores=tensor_cores_of(arch),
-        copy_bytes=16, async_copies=has_async_copies(arch),
+        copy_bytes=16, async_copies=has_async_copies(arch), shuffles=32,
     )  # fmt: skip
 
 
 def metal_target(arch: str = "") -> Target:
     """Subnormal numbers may count as 0 (Apple's "Metal Shading Language Specification")."""
     base = _gpu("METAL", arch, METAL, 32 << 10)
-    return replace(base, flushes=True, max_args=METAL_ARGUMENTS - 5, tensor_cores=SIMDGROUPS)
+    return replace(base, flushes=True, max_args=METAL_ARGUMENTS - 5, tensor_cores=SIMDGROUPS, shuffles=32)

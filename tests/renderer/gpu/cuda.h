@@ -39,4 +39,6 @@ VECTORS(unsigned long long, ulonglong)
 #ifdef MEETS  // else threads run one after the other, and share nothing
 #include "mma.h"
 #include "fetch.h"
+#include "shuffle.h"
+#define __shfl_xor_sync(mask, value, bit) shuffled_xor(mask, +(value), bit)
 #endif

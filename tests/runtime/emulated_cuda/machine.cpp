@@ -310,20 +310,60 @@ static void end_of_products() {
 }
 
 static std::vector<ucontext_t> fibers;
-static std::vector<char> done;
 static std::vector<char*> stacks;
 static int running;
 static void (*entry)(void**);
 static void** arguments;
 
-// A warp meets at its instructions, all warps in the same round; that orders no accesses of threads, as a barrier does.
-static bool at_barrier;
-void machine_warp_meets() { swapcontext(&fibers[running], &scheduler); }
-void machine_meet() { at_barrier = true; machine_warp_meets(); }
+// Where a thread has stopped. What threads of a warp give each other orders no access to memory.
+enum { NOWHERE, AT_BARRIER, IN_WARP, AT_END };
+static std::vector<char> stopped;
+static std::vector<unsigned> shuffles;  // of each thread how many it has done: odd ones have places of their own
+static unsigned char left_there[2][1024][16];
+
+static void stop_at(char what) {
+  stopped[running] = what;
+  swapcontext(&fibers[running], &scheduler);
+}
+
+void machine_meet() { stop_at(AT_BARRIER); }
+void machine_warp_meets() { stop_at(IN_WARP); }
+
+void machine_shuffle(const void* own, void* other, unsigned size, unsigned mask, unsigned bit) {
+  int thread = running, threads = stopped.size(), from = thread ^ int(bit), warp = thread / 32 * 32;
+  unsigned there = threads - warp >= 32 ? ~0u : (1u << (threads - warp)) - 1;
+  if (mask != there) say("%s: thread %d of workgroup %d says that threads %x of its warp take part, and these are %x", kernel, thread, now.block, mask, there);
+  if (from >= threads || from / 32 != thread / 32) {
+    say("%s: thread %d of workgroup %d takes what thread %d has, which is none of its warp", kernel, thread, now.block, from);
+    stop(ILLEGAL_ADDRESS);
+  }
+  unsigned turn = shuffles[thread]++ & 1;
+  memcpy(left_there[turn][thread], own, size);
+  stop_at(IN_WARP);
+  memcpy(other, left_there[turn][from], size);
+}
+
+// Whether all threads go on; those of a warp that have met do before the others.
+static bool goes_on(int threads) {
+  bool some = false, all = true;
+  for (int warp = 0; warp < threads; warp += 32) {
+    int end = warp + 32 < threads ? warp + 32 : threads, waiting = 0;
+    for (int n = warp; n < end; n++) waiting += stopped[n] == IN_WARP;
+    if (waiting && waiting != end - warp) {
+      say("%s: of %d threads of a warp %d wait at a shuffle, or at matrices, that the others do not reach", kernel, end - warp, waiting);
+      fault = ILLEGAL_ADDRESS;
+      return false;
+    }
+    some |= waiting != 0;
+    all &= waiting == 0;
+  }
+  for (int n = 0; n < threads; n++) if (stopped[n] == IN_WARP || (!some && stopped[n] == AT_BARRIER)) stopped[n] = NOWHERE;
+  return all;
+}
 
 static void fiber() {
   entry(arguments);
-  done[running] = 1;
+  stopped[running] = AT_END;
   for (auto& group : own_fetches()) if (!group.empty() && checks && ++races <= 4)
     say("%s: thread %d of workgroup %d ends and has not waited for its copies", kernel, now.thread, now.block);
   end_of_products();
@@ -339,7 +379,8 @@ static void run_meeting(int threads, const unsigned* group) {
   while ((int)stacks.size() < threads)
     stacks.push_back((char*)mmap(nullptr, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   fibers.resize(threads > (int)fibers.size() ? threads : fibers.size());
-  done.assign(threads, 0);
+  stopped.assign(threads, NOWHERE);
+  shuffles.assign(threads, 0);
   for (int n = 0; n < threads; n++) {
     getcontext(&fibers[n]);
     fibers[n].uc_stack.ss_sp = stacks[n];
@@ -347,18 +388,20 @@ static void run_meeting(int threads, const unsigned* group) {
     makecontext(&fibers[n], fiber, 0);
   }
   in_fiber = true;
-  for (int left = threads; left && !fault; now.epoch += at_barrier) {
-    int before = left;
-    at_barrier = false;
+  for (int left = threads; left && !fault;) {
     for (running = 0; running < threads && !fault; running++) {
-      if (done[running]) continue;
+      if (stopped[running] != NOWHERE) continue;
       place(running, group);
       stack = {(uintptr_t)stacks[running], (uintptr_t)stacks[running] + STACK};
       swapcontext(&scheduler, &fibers[running]);
-      left -= done[running];
     }
-    if (checks && !fault && left && (left != before || left != threads))
+    if (fault || !goes_on(threads)) continue;
+    int before = left;
+    left = 0;
+    for (int n = 0; n < threads; n++) left += stopped[n] != AT_END;
+    if (checks && left && (left != before || left != threads))
       say("%s: of %d threads %d wait at a barrier that the others do not reach", kernel, threads, left);
+    now.epoch++;
   }
   in_fiber = false;
 }

@@ -64,10 +64,12 @@ void machine_group_fence();
 void machine_group_product(void**, int, int, int, int, int, unsigned long, unsigned long);
 void machine_group_commit();
 void machine_group_wait(int);
+void machine_shuffle(const void*, void*, unsigned, unsigned, unsigned);
 }
 static inline void wgmma_shared() { machine_proxy_fence(); }
 #define __cvta_generic_to_shared machine_shared_address
 #define FETCHES
+#define SHUFFLES
 #define __syncthreads() machine_meet()
 #define warp_meets() machine_warp_meets()
 #include "cuda.h"
@@ -90,7 +92,7 @@ class Text:
         assert found is not None, source
         self.source, self.name = source, found[2]
         self.threads = int(found[1] or 1024)
-        self.meets = "__syncthreads" in source or "mma.sync" in source
+        self.meets = any(word in source for word in ("__syncthreads", "mma.sync", "__shfl"))
         self.parameters = [_parameter(each) for each in found[3].split(",") if each.strip()]
 
     def as_cpp(self) -> str:

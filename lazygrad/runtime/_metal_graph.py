@@ -2,8 +2,8 @@
 
 A replay compares what it is given with what the buffer was told last, and tells it anew what is not the same:
 commands whose memory is elsewhere; integers, in memory that the commands read (an indirect command has no
-bytes of its own). What the GPU may still read is not changed: there are up to SLOTS buffers, and the one that is to
-be told is waited for.
+bytes of its own). What the GPU may still read is not changed: there are up to SLOTS buffers, and the one that
+is to be told is waited for.
 """
 
 from __future__ import annotations

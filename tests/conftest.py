@@ -83,6 +83,7 @@ SHARES = {
     "tests/nn/test_functional.py::test_a_sample_on_other_devices": 2,
     "tests/nn/test_layers.py::test_a_layer_computes_what_pytorch_does": 2,
     "tests/nn/test_modules.py::test_a_layer_is_pytorchs": 3,
+    "tests/nn/test_packed.py::test_recurrent_layers_as_in_torch": 3,
     "tests/nn/test_quantized.py::test_on_two_devices": 3,
     "tests/nn/test_state.py::test_every_dtype_comes_back_to_the_bit": 3,
     "tests/nn/test_integer_weights.py::test_it_is_the_same_on_every_device": 3,

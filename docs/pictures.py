@@ -94,6 +94,11 @@ def take(recording: str, logs: list[Path]) -> None:
                 page.evaluate(FIRST[name])
                 page.wait_for_timeout(DRAWN)
                 small(page.screenshot(), f"{name}.png")
+                if view == "memory":
+                    part = page.locator("#arenas .stage")
+                    part.scroll_into_view_if_needed()
+                    page.wait_for_timeout(DRAWN)
+                    small(part.screenshot(), "arena.png")
             page.emulate_media(color_scheme="dark")
             page.set_viewport_size({"width": 390, "height": 700})
             page.click("#tab-schedule")

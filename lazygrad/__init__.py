@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from .config import VIZ as _VIZ
+from .config import VIZ_SAVE as _VIZ_SAVE
 from .config import Context
 from .device import Device, GlobalCounters
 from .dtype import DTYPES_BY_NAME, DType, dtypes
@@ -132,7 +133,7 @@ def __getattr__(name: str) -> _Any:
         from . import exporting
 
         found = exporting.load_exported
-    elif name in _NAMESPACES:
+    elif name in (*_NAMESPACES, "viz"):
         import importlib
 
         found = importlib.import_module(f".{name}", __name__)
@@ -196,7 +197,8 @@ def _near(name: str) -> str:
 def __dir__() -> list[str]:
     """All names, those that are made later included."""
     return sorted(
-        {*globals(), *_FUNCTIONS, *_NAMESPACES, *DTYPES_BY_NAME, *__all__, "log", "nn", "random", "read_log"}
+        {*globals(), *_FUNCTIONS, *_NAMESPACES, *DTYPES_BY_NAME, *__all__}
+        | {"log", "nn", "random", "read_log", "viz"}
     )
 
 
@@ -240,5 +242,5 @@ def _record() -> None:
     live.begin()
 
 
-if _VIZ:
+if _VIZ or _VIZ_SAVE.value:
     _record()

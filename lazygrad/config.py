@@ -324,6 +324,12 @@ VIZ = ContextVar(
     "1 records what the process does, writes it to a file at the end and, on a terminal, shows it in a "
     "browser (`python -m lazygrad viz`); without a terminal it also prints graphs, as GRAPH does",
 )
+VIZ_SAVE = ContextVar(
+    "VIZ_SAVE",
+    "",
+    "a file (.json or .json.gz) to which the process writes what it did at its end, as VIZ=1 does; "
+    "each of the processes that MPI, Slurm or torchrun started adds its rank to the name",
+)
 NO_COLOR = ContextVar("NO_COLOR", "", "any value turns colours off")
 
 

@@ -8,9 +8,14 @@ Nothing here knows who listens, and where nobody does, a place that could tell a
     compile    the device's name and the program's: the compiler ran
     kernel     the ScheduleItem, the program's name, operations, bytes that are loaded and stored
     copy       the same of a copy, without operations
-    replay     the Replay that ran as one
+    capture    what was captured, as errors call it, and the Replay that came of it (None: it was not kept)
+    replay     the Replay that ran as one, and the handles that it was given: of arguments, then of results
     alloc      the device's name, the handle and its bytes
     free       the handle
+    read       the handle: the host has looked at its bytes
+    arena      the device's name, the handle of its memory, its bytes, what it is the arena of ("schedule" or
+               "replay"), the ScheduleItems in order, and of each value in it (first item, last item, bytes,
+               offset)
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ DRIVERS |= {
     "sklearn",
     "torch",
     "tqdm",
+    "IPython",
 }
 # and what of the standard library takes milliseconds to import, where only rare paths use it.
 SLOW = {"argparse", "asyncio", "concurrent", "difflib", "getpass", "http", "importlib", "inspect"}

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..config import POISON
 from ..dtype import DType, numpy_name
+from ..events import listeners, tell
 from ..locks import left_to, table_lock
 from .allocator import (
     DEFAULT_SPEC,
@@ -272,6 +273,8 @@ class Buffer:
         if flat.readonly:
             raise ValueError("copyout needs a writable target")
         allocator._copyout(flat, self._buf)
+        if listeners:
+            tell("read", None, self.base._buf)
         return target
 
     def as_buffer(self) -> memoryview:
@@ -280,6 +283,8 @@ class Buffer:
         The memory counts as held (`exported`) until the memoryview and all that was made of it are gone.
         """
         allocator = self._ready()
+        if listeners:
+            tell("read", None, self.base._buf)
         seen = allocator._as_buffer(self._buf)
         if seen is None:
             copied = memoryview(bytearray(self.nbytes))

@@ -13,6 +13,7 @@ from ..config import DEBUG, POISON
 from ..device import Buffer, Device
 from ..device.reports import ReportBuffer
 from ..dtype import dtypes
+from ..events import listeners, tell
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.items import ScheduleItem
@@ -107,6 +108,9 @@ def place_intermediates(items: Sequence[ScheduleItem], owner: object, lent: bool
         for life, offset in zip(lives, offsets, strict=True):
             life.place = arena, offset
         placed += lives
+        if listeners:
+            values = [(*life, offset) for life, offset in zip(key[1], offsets, strict=True)]
+            tell("arena", None, device, arena._buf, size, "schedule", items, values)
         if DEBUG >= 1 and not lent:
             print(f"memory reduced from {apart / 1e6:.2f} MB -> {size / 1e6:.2f} MB, {len(lives)} -> 1 bufs")
     return Arena(items, placed, lent) if placed else None

@@ -51,6 +51,7 @@ class Replay:
     """The list, ready to run: `run(handles, values)` with the handles of arguments and outputs, in order.
 
     kernels   how many things run
+    arguments how many of the handles are those of arguments
     written   base Buffers of arguments and from outside that are written
     external  base Buffer from outside → place
     sources   what each of `values` is
@@ -89,7 +90,8 @@ class Replay:
 
     def _place_buffers(self, ordered: list[Action], roles: Roles) -> None:
         self.external: dict[Buffer, int] = {}
-        self.changing = len(roles.arguments) + len(roles.outputs)
+        self.arguments = len(roles.arguments)
+        self.changing = self.arguments + len(roles.outputs)
         #: place → the handle that a launch gets
         self.handles: list[Any] = [None] * self.changing
         #: parts of memory that changes: (place, place of the whole, allocator, bytes, offset)
@@ -161,14 +163,16 @@ class Replay:
         for device in dict.fromkeys(b.device for b in lives):
             mine = [base for base in lives if base.device == device]
             alignment = Device[device].allocator.alignment
-            offsets, size = arrange(
-                [(lives[base][0], lives[base][1], base.nbytes) for base in mine], alignment
-            )
+            spans = [(lives[base][0], lives[base][1], base.nbytes) for base in mine]
+            offsets, size = arrange(spans, alignment)
             self.taken_bytes += size
             arena = Buffer(device, size, dtypes.uint8).allocate_uncleared()
             self.passing.add(arena)
             for base, offset in zip(mine, offsets, strict=True):
                 private[base] = arena.view(base.size, base.dtype, offset)
+            if listeners:
+                values = [(*span, offset) for span, offset in zip(spans, offsets, strict=True)]
+                tell("arena", None, device, arena._buf, size, "replay", [a.item for a in ordered], values)
         return private
 
     def replace_external(self, base: Buffer, by: Buffer) -> None:
@@ -313,7 +317,7 @@ class Replay:
         if listeners:
             start = time.perf_counter()
             self._run(handles, values)
-            tell("replay", start, self)
+            tell("replay", start, self, handles)
         else:
             self._run(handles, values)
 

@@ -39,16 +39,17 @@ def arg_text(node: UOp) -> str:
         if isinstance(arg, tuple):
             return "(" + ", ".join(number_text(value, node.dtype) for value in arg) + ")"
         return number_text(arg, node.dtype)
-    return _value_text(arg)
+    return value_text(arg)
 
 
-def _value_text(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """The arg of a node that is no constant, as `repr` shows it."""
     if isinstance(value, Ops):
         return str(value)
     if isinstance(value, UOp):
         return render(value)
     if type(value) is tuple:
-        return "(" + ", ".join(map(_value_text, value)) + (",)" if len(value) == 1 else ")")
+        return "(" + ", ".join(map(value_text, value)) + (",)" if len(value) == 1 else ")")
     return repr(value)
 
 
@@ -232,7 +233,7 @@ def _named(node: UOp, texts: dict[UOp, str]) -> str:
         columns = f"_{arg.columns}" if arg.columns else ""
         return f"wmma_{arg.element.name}_{arg.steps}{columns}({', '.join(inside)})"
     if arg is not None and op not in (Ops.VIEW,):
-        inside.append(_value_text(arg))
+        inside.append(value_text(arg))
     return f"{op.name.lower()}({', '.join(inside)})"
 
 

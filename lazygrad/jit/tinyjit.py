@@ -11,12 +11,14 @@ from __future__ import annotations
 import copy
 import functools
 import threading
+import time
 import types
 import warnings
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from ..config import DEBUG, JIT
+from ..events import listeners, tell
 from ..locks import lock_across_fork
 from ..report.terminal import show
 from ..tensor.storage import Storage
@@ -246,6 +248,7 @@ class _State:
             return self._capture(args, kwargs)
 
     def _capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        start = time.perf_counter()
         session = Session()
         capture = Capture(repr(self))
         describer = Describer()
@@ -271,7 +274,7 @@ class _State:
                     now = Call()
                     captured.match(args, kwargs, now)  # it fits, or has another place
                     self.calls += 1
-                    self._keep(captured)
+                    self._keep(captured, start)
                     return captured.run(now)
             environment = Environment(session.realize_before)
             environment.hides_sizes = self.sized
@@ -304,10 +307,15 @@ class _State:
             if roles is not None:
                 if place is not None:
                     place.store(captured, capture, roles, call)
-                self._keep(captured)
+                self._keep(captured, start)
+                return value
+        if listeners:
+            tell("capture", start, repr(self), None)
         return value
 
-    def _keep(self, captured: Captured) -> None:
+    def _keep(self, captured: Captured, start: float) -> None:
+        if listeners:
+            tell("capture", start, repr(self), captured.replay)
         if DEBUG >= 1:
             captured.announce()
         self.used = captured

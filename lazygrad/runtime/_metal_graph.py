@@ -1,9 +1,9 @@
 """A recorded list of kernels as an indirect command buffer of Metal's: written once, started by one command.
 
 A replay compares what it is given with what the buffer was told last, and tells it anew what is not the same:
-where memory is, in the commands; integers, in memory that the commands read (an indirect command has no bytes
-of its own). What the GPU may still read is not changed: there are up to SLOTS buffers, and the one that is to
-be told is waited for.
+commands whose memory is elsewhere; integers, in memory that the commands read (an indirect command has no
+bytes of its own). What the GPU may still read is not changed: there are up to SLOTS buffers, and the one that
+is to be told is waited for.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from ..device import DeviceError, Launch
 
 #: So many replays with arguments of their own may be on their way.
 SLOTS = 3
+#: The most commands that one command starts ("executeCommandsInBuffer:", Apple's documentation of Metal).
+MOST_COMMANDS = 16384
 #: Integers are at multiples of this many bytes: as every family allows (Apple's "Metal Feature Set Tables").
 APART = 256
 #: MTLCommandBufferStatusCompleted; what is behind it has ended with an error.
@@ -46,23 +48,13 @@ class _Slot:
         self.view = memoryview(self.integers.contents().as_buffer(APART * max(count, 1))).cast("B")
         self.range = (0, len(given))
         self.commands: Any = None
-        self.places: list[list[tuple[Any, int]]] = []
-        self.values: list[list[int]] = []
-        self.written: list[Any] = []
+        #: of each command it, and where its integers begin
+        self.written: list[tuple[Any, int]] = []
+        self.places: list[list[tuple[Any, int]]] = [[] for _ in given]
+        self.values: list[list[int]] = [[] for _ in given]
         at = 0
-        for number, (program, handles, vals) in enumerate(given):
-            command = self.buffer.indirectComputeCommandAtIndex_(number)
-            command.setComputePipelineState_(program.pipeline)
-            for place in range(len(vals)):
-                command.setKernelBuffer_offset_atIndex_(
-                    self.integers, at + APART * place, len(handles) + place
-                )
-            command.concurrentDispatchThreadgroups_threadsPerThreadgroup_(program.groups, program.threads)
-            if number:
-                command.setBarrier()  # commands run at once where none keeps them apart
-            self.written.append((command, at))
-            self.places.append([(None, 0)] * len(handles))
-            self.values.append([])
+        for number, (_, _, vals) in enumerate(given):
+            self.written.append((self.buffer.indirectComputeCommandAtIndex_(number), at))
             at += APART * len(vals)
         self.tell(given)
 
@@ -76,15 +68,29 @@ class _Slot:
     def tell(self, given: Sequence[Given]) -> None:
         """What is not as it was; the GPU must be done with it."""
         for number, (program, handles, vals) in enumerate(given):
-            command, at = self.written[number]
-            now, before = _places(handles), self.places[number]
-            for index, (memory, offset) in enumerate(now):
-                if before[index] != (memory, offset):
-                    command.setKernelBuffer_offset_atIndex_(memory.metal, offset, index)
+            now = _places(handles)
+            if now != self.places[number]:
+                self._write(number, program, now, len(vals))
             if self.values[number] != list(vals):
+                at = self.written[number][1]
                 for place, (form, value) in enumerate(zip(program.values, vals, strict=True)):
                     form.pack_into(self.view, at + APART * place, value)
             self.places[number], self.values[number] = now, list(vals)
+
+    def _write(self, number: int, program: Any, places: Sequence[tuple[Any, int]], integers: int) -> None:
+        """A command, whole. One that was written is reset before, and barriers are set before the command is
+        encoded ("MTLIndirectComputeCommand", Apple's documentation of Metal).
+        """
+        command, at = self.written[number]
+        command.reset()
+        command.setComputePipelineState_(program.pipeline)
+        for index, (memory, offset) in enumerate(places):
+            command.setKernelBuffer_offset_atIndex_(memory.metal, offset, index)
+        for place in range(integers):
+            command.setKernelBuffer_offset_atIndex_(self.integers, at + APART * place, len(places) + place)
+        if number:
+            command.setBarrier()  # commands run at once where none keeps them apart
+        command.concurrentDispatchThreadgroups_threadsPerThreadgroup_(program.groups, program.threads)
 
     def encode(self, encoder: Any, usage: int) -> None:
         """The command that starts them all; Metal is told which memory they use."""
@@ -111,7 +117,7 @@ class MetalGraph:
             (program, tuple([handles[n] for n in places]), tuple([integers[n] for n in values]))
             for program, places, values in self.launches
         ]
-        if not all(program.fits(own) for program, own, _ in given):
+        if len(given) > MOST_COMMANDS or not all(program.fits(own) for program, own, _ in given):
             for program, own, vals in given:
                 program(own, vals)
             return

@@ -1,10 +1,11 @@
 """PyTorch's tensors and JAX's arrays as Tensors, and back, on the same memory where that is on the CPU.
 
-The libraries are imported when they are asked for, and only by these methods.
+The libraries are imported by the methods that make their tensors only.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +32,8 @@ class Exchange(Tensor):
 
         copy  True: always copy; False: ValueError where memory cannot be shared; None: copy where needed
         """
-        torch = _torch()
-        if not isinstance(source, torch.Tensor):
+        torch = sys.modules.get("torch")  # who has a tensor has imported it
+        if torch is None or not isinstance(source, torch.Tensor):
             raise TypeError(f"from_torch takes a tensor of PyTorch, not {source!r}")
         dtype = _dtype_of(source.dtype)
         if source.layout is not torch.strided:
@@ -71,8 +72,8 @@ class Exchange(Tensor):
 
         copy  True: always copy; False: ValueError where memory cannot be shared; None: copy where needed
         """
-        jax = _jax()
-        if not isinstance(source, jax.Array):
+        jax = sys.modules.get("jax")  # who has an array has imported it
+        if jax is None or not isinstance(source, jax.Array):
             raise TypeError(f"from_jax takes an array of JAX, not {source!r}")
         if isinstance(source, jax.core.Tracer):
             raise TypeError("from_jax: within jax.jit there are no values; call it outside")

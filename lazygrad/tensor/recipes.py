@@ -22,7 +22,6 @@ from ..shape.rules import shape_of
 from .indexing.addresses import told
 from .modes import mode
 from .storage import marked
-from .trace import noting
 from .tracebacks import wraps_only
 
 #: They give new values that follow from their arguments' forms; those without a name here may read values,
@@ -170,8 +169,6 @@ def _recorded(
 ) -> tuple[Recipe, bool | None] | None:
     """The recipe of a call that gave this result; None where that does not follow from its signature."""
     if type(result) is not tensor or result._storage is not None:
-        return None
-    if noting() == 2:  # each node has its line
         return None
     stand_ins: list[UOp] = []
 

@@ -5,10 +5,11 @@ looking changes nothing. What shows a Recording (`walk` in a terminal) only read
 
 Looking on while a script runs: a Session (session.py) listens, files.py writes it as a recording, and
 server.py shows this on a page (page/), svg.py as a picture, schedule_text.py as text, timeline.py for
-Perfetto.
+Perfetto. inline.py shows the schedule of a value inside of a notebook.
 """
 
+from .inline import show
 from .pages import Page, brief, pages, plain
 from .record import Form, Recording, Rewrite, record
 
-__all__ = ["Form", "Page", "Recording", "Rewrite", "brief", "pages", "plain", "record"]
+__all__ = ["Form", "Page", "Recording", "Rewrite", "brief", "pages", "plain", "record", "show"]

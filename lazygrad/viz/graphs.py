@@ -12,7 +12,7 @@ from typing import Any
 
 from ..dtype import DType
 from ..ir.device import device_of
-from ..ir.expression import arg_text
+from ..ir.expression import arg_text, value_text
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp, toposort
 from ..locks import WeakKeys
@@ -36,9 +36,12 @@ class LayerMarks(Watcher):
     A call's result is marked with its layer, and what it was given with the layer around, where nobody has
     marked it before: so inner layers come before outer ones. Layers are called by their path in the outermost
     module that was seen around them, and this by its class.
+
+    met  is told of each module's first call
     """
 
-    def __init__(self) -> None:
+    def __init__(self, met: Callable[[Module], None] = lambda module: None) -> None:
+        self._met = met
         self._paths: WeakKeys[Any, str] = WeakKeys()
         self._walked: WeakKeys[Any, bool] = WeakKeys()
         self._outermost: dict[str, int] = {}
@@ -54,6 +57,7 @@ class LayerMarks(Watcher):
                         self._paths.set(inner, name)
                 if self._paths.get(module) is None:
                     self._paths.put(module, self._own_name(module))
+                self._met(module)
             reference = weakref.ref(module)
         except TypeError:  # a class of the user's whose objects cannot be referred to weakly
             return
@@ -87,46 +91,84 @@ def _tensors(value: Any) -> list[Tensor]:
     return [each for each in value if isinstance(each, Tensor)]
 
 
-def graph_rows(
-    roots: Sequence[UOp],
-    most: int,
-    call: Callable[[Any], int],
-    name: Callable[[str], int],
-    layers: LayerMarks,
-) -> dict[str, Any]:
-    """A graph as {"nodes": rows, "roots": numbers, "left_out": count}, at most so many nodes.
+class GraphNotes:
+    """A graph as it was when it was planned, in flat lists: texts are made of them when the script has ended.
 
-    A row is [op, dtype, shape, bytes, device, argument, call, layer, sources]: texts but for bytes, the
-    number of the user's call and of the layer's name (`call` and `name` give these; -1: none), and the
-    numbers of the nodes that it reads.
+    Nothing in them is a node with memory, and a graph is a few objects for the garbage collector, whatever
+    its size.
     """
-    order = [node for node in toposort(roots, _sources) if not _is_beside(node)]
-    layer_of = _layers(order, layers)
-    number: dict[UOp, int] = {}
-    rows: list[list[Any]] = []
-    for node in order[-most:] if len(order) > most else order:
-        number[node] = len(rows)
-        sources = list(dict.fromkeys(number[source] for source in _sources(node) if source in number))
-        path = layer_of.get(node, "")
-        shape = shape_of(node)
-        rows.append(
-            [
-                node.op.name,
-                repr(node.dtype).replace("dtypes.", ""),
-                "" if shape is None else shape_text(shape),
-                _nbytes(shape, node.dtype),
-                str(device_of(node) or ""),
-                _argument(node),
-                call(node.facts.get("origin")),
-                name(path) if path else -1,
-                sources,
-            ]
-        )
-    return {
-        "nodes": rows,
-        "roots": [number[root] for root in roots if root in number],
-        "left_out": len(order) - len(rows),
-    }
+
+    def __init__(self, roots: Sequence[UOp], most: int, layers: LayerMarks) -> None:
+        """Note the graph of these roots: the last nodes of its walk, so many at most."""
+        read: dict[UOp, list[UOp]] = {}
+
+        def sources(node: UOp) -> list[UOp]:
+            found = read[node] = _sources(node)
+            return found
+
+        order = [node for node in toposort(roots, sources) if not _is_beside(node)]
+        layer_of = _layers(order, read, layers)
+        number: dict[UOp, int] = {}
+        for node in order[-most:] if len(order) > most else order:
+            number[node] = len(number)
+        self.left_out = len(order) - len(number)
+        self.roots = [number[root] for root in roots if root in number]
+        self.ops = [node.op for node in number]
+        self.dtypes = [node.dtype for node in number]
+        self.shapes = [shape_of(node) for node in number]
+        self.devices = [device_of(node) for node in number]
+        self.args = [node.arg if isinstance(node.arg, _SHOWN) else type(node.arg) for node in number]
+        self.origins = [node.facts.get("origin") for node in number]
+        self.layers = [layer_of[node] for node in number]
+        #: of all nodes, one after another: the numbers of what they read, the constants among their sources
+        self.reads: list[int] = []
+        self.constants: list[UOp] = []
+        #: where each node's part of these lists ends
+        self.reads_end: list[int] = []
+        self.constants_end: list[int] = []
+        for node in number:
+            self.reads += [number[source] for source in read[node] if source in number]
+            self.reads_end.append(len(self.reads))
+            for source in node.src:
+                constant = source if source.op is Ops.CONST else constant_below(source)
+                if constant is not None:
+                    self.constants.append(constant)
+            self.constants_end.append(len(self.constants))
+
+    @property
+    def structure(self) -> int:
+        """Equal for graphs of the same operations on the same shapes."""
+        lists = self.ops, self.dtypes, self.shapes, self.reads, self.reads_end
+        return hash(tuple([tuple(each) for each in lists]))
+
+    def rows(self, call: Callable[[Any], int], name: Callable[[str], int]) -> dict[str, Any]:
+        """{"nodes": rows, "roots": numbers, "left_out": count}.
+
+        A row is [op, dtype, shape, bytes, device, argument, call, layer, sources]: texts but for bytes, the
+        number of the user's call and of the layer's name (`call` and `name` give these; -1: none), and the
+        numbers of the nodes that it reads.
+        """
+        nodes = []
+        read = constant = 0
+        for at, (op, dtype, shape) in enumerate(zip(self.ops, self.dtypes, self.shapes, strict=True)):
+            path, device = self.layers[at], self.devices[at]
+            reads = self.reads[read : self.reads_end[at]]
+            constants = self.constants[constant : self.constants_end[at]]
+            read, constant = self.reads_end[at], self.constants_end[at]
+            nodes.append(
+                [
+                    op.name,
+                    repr(dtype).replace("dtypes.", ""),
+                    "" if shape is None else shape_text(shape),
+                    _nbytes(shape, dtype),
+                    str(device or ""),
+                    _argument(op, self.args[at], constants),
+                    call(self.origins[at]),
+                    name(path) if path else -1,
+                    list(dict.fromkeys(reads)),
+                ]
+            )
+        return {"nodes": nodes, "roots": self.roots, "left_out": self.left_out}
 
 
 def _sources(node: UOp) -> list[UOp]:
@@ -138,14 +180,14 @@ def _is_beside(node: UOp) -> bool:
     return node.op in _BESIDE or (node.op in MOVEMENT and constant_below(node) is not None)
 
 
-def _layers(order: Sequence[UOp], marks: LayerMarks) -> dict[UOp, str]:
+def _layers(order: Sequence[UOp], read: dict[UOp, list[UOp]], marks: LayerMarks) -> dict[UOp, str]:
     """Each node is in the layer that it is marked with, or in that of what reads it."""
     found: dict[UOp, str] = {}
     for node in reversed(order):
         own = marks.path_of(node)
         path = found.get(node, "") if own is None else own
         found[node] = path
-        for source in _sources(node):
+        for source in read[node]:
             found.setdefault(source, path)
     return found
 
@@ -157,15 +199,10 @@ def _nbytes(shape: Any, dtype: DType) -> int:
     return 0 if shape is None else int(count) * dtype.itemsize
 
 
-def _argument(node: UOp) -> str:
+def _argument(op: Ops, arg: Any, constants: Sequence[UOp]) -> str:
     """What is told of a node besides its shape: its argument, and the numbers that it computes with."""
-    numbers = []
-    for source in node.src:
-        constant = source if source.op is Ops.CONST else constant_below(source)
-        if constant is not None and constant.op is Ops.CONST:
-            numbers.append(arg_text(constant))
-    said = ", ".join(numbers)
-    if node.op not in (Ops.RESHAPE, Ops.EXPAND, Ops.BUFFER) and node.arg is not None:
-        own = arg_text(node) if isinstance(node.arg, _SHOWN) else type(node.arg).__name__
+    said = ", ".join([arg_text(constant) for constant in constants])
+    if op not in (Ops.RESHAPE, Ops.EXPAND, Ops.BUFFER) and arg is not None:
+        own = arg.__name__ if isinstance(arg, type) else value_text(arg)
         said = f"{own}; {said}" if said else own
     return said if len(said) <= ARGUMENT else f"{said[: ARGUMENT - 1]}…"

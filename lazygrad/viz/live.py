@@ -1,7 +1,8 @@
-"""`VIZ=1 python script.py`: a session from the first import to the end of the process.
+"""`VIZ=1 python script.py`, or VIZ_SAVE=FILE: a session from the first import to the end of the process.
 
-At the end it is written to a file. On a terminal the file is then shown in a browser; elsewhere it is only
-said where it lies. `lazygrad/__init__.py` begins it, since nobody else may know of a viewer.
+At the end it is written to a file. On a terminal the file is then shown in a browser; elsewhere, and where
+the file was named, it is only said where it lies. `lazygrad/__init__.py` begins it, since nobody else may
+know of a viewer.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ..config import VIZ, Context
+from ..config import VIZ, VIZ_SAVE, Context
 from .details import add_details
 from .files import write_recording
 from .planning import add_plans
+from .ranks import path_of_rank, rank_of
 from .session import Session
 
 #: Seconds for what there is to see of kernels; the rest of them has no forms in the recording.
@@ -48,12 +50,13 @@ def begin() -> None:
         stack.close()
         if os.getpid() != owner or not session.kernels:  # a forked child has nothing of its own
             return
-        folder = Path(tempfile.mkdtemp(prefix="lazygrad-"))
-        path = folder / "recording.json.gz"
+        named = VIZ_SAVE.value
+        path = Path(named or Path(tempfile.mkdtemp(prefix="lazygrad-")) / "recording.json.gz")
+        path = path_of_rank(path, rank_of())
         print(f"VIZ: writing what ran to {path}", file=sys.stderr)
         save(session, path)
         words = [sys.executable, "-m", "lazygrad", "viz", str(path)]
-        if not sys.stdout.isatty():
+        if named or not sys.stdout.isatty():
             print(f"VIZ: python -m lazygrad viz {path}  shows it", file=sys.stderr)
             return
         environment = {name: value for name, value in os.environ.items() if name != VIZ.name}

@@ -30,7 +30,8 @@ def schedule_text(recording: dict[str, Any], rows: int = 40, width: int = 100) -
         return "no kernel ran"
     kernels = recording["kernels"]
     total = sum(kernels[item["kernel"]]["best"] for item in items)
-    head = f"{len(items)} kernels and copies, {time_text(total).strip()} in all (each at its best)"
+    took = f"{time_text(total).strip()} in all (each at its best)" if total else "none of which has run"
+    head = f"{len(items)} kernels and copies, {took}"
     lines = [head, _cells("", "kernel", "writes", "reads from", "time", "why it ends there")]
     lines += list(_rows(recording, items))
     if len(lines) > rows:
@@ -49,7 +50,7 @@ def _rows(recording: dict[str, Any], items: list[dict[str, Any]]) -> Iterator[st
         calls = [recording["calls"][n][0] for n in kernel["calls"] if n >= 0]
         reason = item["ends"][0][0] if item["ends"] else ""
         why = f"{'+'.join(reversed(calls[:4]))}: {reason}" if calls else reason
-        took = time_text(kernel["best"]).strip()
+        took = time_text(kernel["best"]).strip() if kernel["best"] else ""
         yield _cells(str(number), kernel["name"], kernel["shape"], read, took, why)
         for memory, _ in item["writes"]:
             writer[memory] = number

@@ -18,7 +18,7 @@ from .timeline import trace_events
 PAGE = Path(__file__).parent / "page"
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 #: What the first view does not need is asked for when a view does.
-PARTS = ("graphs", "events", "allocations")
+PARTS = ("graphs", "events", "allocations", "arenas")
 #: Names of this machine.
 HOSTS = ("localhost", "127.0.0.1", "[::1]")
 #: What a page of ours may do: nothing with another host, no code that is not one of its files.
@@ -45,7 +45,8 @@ def application(recording: dict[str, Any], logs: Sequence[Path] = ()) -> Any:
     steps = ("steps", "steps_left_out")
     brief = [{k: v for k, v in kernel.items() if k != "details"} for kernel in recording["kernels"]]
     for row, each in zip(brief, recording["kernels"], strict=True):
-        row["has_details"] = each.get("details") is not None
+        found = each.get("details")
+        row["has_details"], row["cycles"] = found is not None, found["cycles"] if found else None
     whole = {
         **{name: value for name, value in recording.items() if name not in PARTS},
         "kernels": brief,

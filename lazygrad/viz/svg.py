@@ -12,10 +12,12 @@ WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 230, 78, 24, 44, 20
 #: So many kernels are drawn.
 MOST = 400
 _NAMES = "http://www.w3.org/2000/svg"
+#: Of pictures with this class alone: a notebook's page has others.
 _STYLE = """
-svg { font: 12px system-ui, sans-serif; background: #fff; }
-rect { fill: #eef3fb; stroke: #4a6fa5; } .copy { fill: #fdf3df; stroke: #a5814a; }
-path { fill: none; stroke: #8899aa; } text { fill: #1a1c1e; } .small { fill: #4a5058; font-size: 11px; }
+.lazygrad { font: 12px system-ui, sans-serif; background: #fff; }
+.lazygrad rect { fill: #eef3fb; stroke: #4a6fa5; } .lazygrad .copy { fill: #fdf3df; stroke: #a5814a; }
+.lazygrad path { fill: none; stroke: #8899aa; }
+.lazygrad text { fill: #1a1c1e; } .lazygrad .small { fill: #4a5058; font-size: 11px; }
 """
 
 
@@ -42,7 +44,7 @@ def schedule_svg(recording: dict[str, Any]) -> str:
     wide = MARGIN * 2 + max(column.values(), default=1) * (WIDTH + GAP_X)
     high = MARGIN * 2 + (max(depth, default=0) + 1) * (HEIGHT + GAP_Y)
     parts = [
-        f'<svg xmlns="{_NAMES}" width="{wide}" height="{high}" viewBox="0 0 {wide} {high}">',
+        f'<svg class="lazygrad" xmlns="{_NAMES}" width="{wide}" height="{high}" viewBox="0 0 {wide} {high}">',
         f"<title>{len(items)} kernels and copies</title><style>{_STYLE}</style>",
     ]
     for begin, end, nbytes in edges:
@@ -59,17 +61,15 @@ def _box(recording: dict[str, Any], item: dict[str, Any], x: int, y: int) -> lis
     kernel = recording["kernels"][item["kernel"]]
     calls = [recording["calls"][n] for n in kernel["calls"] if n >= 0]
     reason = item["ends"][0][0] if item["ends"] else ""
+    took = f"  {time_text(kernel['best']).strip()}" if kernel["best"] else ""
     written = sum(nbytes for _, nbytes in item["writes"])
     lines = [
         (f"{kernel['name']}  {kernel['shape']}", ""),
         (" ".join(f"{op}×{count}" if count > 1 else op for op, count in kernel["does"]), "small"),
-        (
-            f"{'+'.join(call[0] for call in reversed(calls[:4]))}  {time_text(kernel['best']).strip()}",
-            "small",
-        ),
+        ("+".join(call[0] for call in reversed(calls[:4])) + took, "small"),
         (f"stores {written:,} bytes: {reason}", "small"),
     ]
-    where = f"\n{calls[0][1]}: {calls[0][2]}" if calls else ""
+    where = f"\n{calls[0][1]}: {calls[0][2]}" if calls and calls[0][1] else ""
     told = _escaped("\n".join(text for text, _ in lines) + where)
     found = [f"<g><title>{told}</title>"]
     found.append(f'<rect class="{kernel["kind"]}" x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="6"/>')

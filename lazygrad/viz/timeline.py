@@ -14,16 +14,22 @@ def label_of(recording: dict[str, Any], what: int) -> str:
 def trace_events(recording: dict[str, Any]) -> dict[str, Any]:
     """A row for each thread, one for each device, and the memory in use as a counter.
 
-    What runs on a device is on the device's row, everything else on that of its thread.
+    What runs on a device is on the device's row, everything else on that of its thread. The ranks of a
+    distributed run are processes.
     """
     threads, names = recording["threads"], recording["names"]
-    devices: dict[str, int] = {}
-    made: list[dict[str, Any]] = [_named("process_name", 0, "lazygrad")]
-    made += [_named("thread_name", number, f"thread {name}") for number, name in enumerate(threads)]
-    for kind, begin, took, thread, device, what in recording["events"]:
+    ranks = recording.get("ranks") or [{"name": "lazygrad", "threads": [0, len(threads)]}]
+    process = {n: number for number, rank in enumerate(ranks) for n in range(*rank["threads"])}
+    devices: dict[tuple[int, str], int] = {}
+    made = [_named("process_name", number, 0, rank["name"]) for number, rank in enumerate(ranks)]
+    made += [
+        _named("thread_name", process[number], number, f"thread {name}")
+        for number, name in enumerate(threads)
+    ]
+    for kind, begin, took, thread, device, what, *_ in recording["events"]:
         row, details = thread, {}
         if kind in ("kernel", "copy", "replay"):
-            row = devices.setdefault(names[device], len(threads) + len(devices))
+            row = devices.setdefault((process[thread], names[device]), len(threads) + len(devices))
         if what >= 0:
             kernel = recording["kernels"][what]
             details = {
@@ -41,12 +47,12 @@ def trace_events(recording: dict[str, Any]) -> dict[str, Any]:
                 "ph": "X",
                 "ts": begin,
                 "dur": took,
-                "pid": 0,
+                "pid": process[thread],
                 "tid": row,
                 "args": details,
             }
         )
-    made += [_named("thread_name", row, f"device {name}") for name, row in devices.items()]
+    made += [_named("thread_name", pid, row, f"device {name}") for (pid, name), row in devices.items()]
     for at, used in memory_in_use(recording):
         made.append({"name": "memory", "ph": "C", "ts": at, "pid": 0, "args": {"bytes": used}})
     return {"traceEvents": made, "displayTimeUnit": "ms"}
@@ -67,6 +73,6 @@ def memory_in_use(recording: dict[str, Any]) -> list[tuple[float, int]]:
     return found
 
 
-def _named(what: str, row: int, name: str) -> dict[str, Any]:
+def _named(what: str, pid: int, row: int, name: str) -> dict[str, Any]:
     """A metadata event: what a process or a thread is called."""
-    return {"name": what, "ph": "M", "pid": 0, "tid": row, "args": {"name": name}}
+    return {"name": what, "ph": "M", "pid": pid, "tid": row, "args": {"name": name}}

@@ -311,16 +311,25 @@ class MTLIndirectCommandBufferDescriptor:
 
 
 class IndirectCommand:
-    """May be told anew when nothing that was started runs it."""
+    """May be reset when nothing that was started runs it, and then be encoded again, its dispatch last."""
 
     def __init__(self, owner: IndirectCommandBuffer) -> None:
-        self.owner, self.pipeline, self.table = owner, None, {}  # type: ignore[var-annotated]
+        self.owner = owner
+        self._forget()
+
+    def _forget(self) -> None:
+        self.pipeline, self.table = None, {}  # type: ignore[var-annotated]
         self.sizes: Any = None
         self.after_others = False
 
+    def reset(self) -> None:
+        assert self.owner.on_the_way == 0, "the GPU may still read this"
+        self._forget()
+        self.owner.changes += 1
+
     def _change(self) -> None:
         assert self.owner.on_the_way == 0, "the GPU may still read this"
-        self.owner.changes += 1
+        assert self.sizes is None, "it was encoded: reset it before"
 
     def setComputePipelineState_(self, pipeline: Pipeline) -> None:
         self._change()

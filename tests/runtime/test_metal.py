@@ -241,6 +241,16 @@ def test_commands_are_encoded_anew_where_there_is_no_indirect_buffer(gpus: list[
         assert k < 3 or gpus[1].queues[-1].count == before + 1
 
 
+def test_more_commands_than_one_buffer_has(gpu: GPU, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lazygrad.runtime._metal_graph.MOST_COMMANDS", 1)
+    made = indirect_buffers(gpu, monkeypatch)
+    step = TinyJit(lambda x: ((x * 2).contiguous().sum(0) + 1).realize())
+    for k in range(4):
+        found = step(Tensor(numbers(4, 4, seed=k), device=NAME).realize())
+        np.testing.assert_allclose(found.numpy(), numbers(4, 4, seed=k).sum(0) * 2 + 1, rtol=1e-5, atol=1e-5)
+    assert made == []
+
+
 def test_no_room_for_commands(gpu: GPU) -> None:
     step = TinyJit(lambda x: ((x * 2).contiguous().sum(0) + 1).realize())
     x = Tensor(numbers(4, 4), device=NAME).realize()

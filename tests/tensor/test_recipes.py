@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from lazygrad import Context, Tensor, nn
+from lazygrad.config import TRACEMETA
 from lazygrad.ir import uop
+from lazygrad.ir.ops import Ops
 from lazygrad.nn.optim import Adam
 from lazygrad.nn.state import get_parameters
 from lazygrad.tensor import recipes
@@ -115,6 +117,28 @@ def test_an_index_error_names_the_line_of_this_call() -> None:
         scores.nll_loss(beyond).item()  # here
     number = told.traceback[0].lineno + 1
     assert f"{__file__}:{number}" in str(told.value)
+
+
+@pytest.fixture
+def _lines() -> Iterator[None]:
+    before = TRACEMETA.value
+    TRACEMETA.set_default(2)
+    yield
+    TRACEMETA.set_default(before)
+
+
+@pytest.mark.usefixtures("_lines")
+def test_nodes_of_a_recipe_have_the_line_of_their_call() -> None:
+    for _ in range(recipes.MEETINGS + 1):
+        x = numbers(3, 4)
+        made = x.linear(numbers(4, 2)).gelu()  # here
+    assert any(recipes._kept.values())
+    line = sys._getframe().f_lineno - 2
+    new = [node for node in made.uop.toposort() if node.op in (Ops.REDUCE_AXIS, Ops.ADD, Ops.EXP2)]
+    assert {str(node.facts["origin"]) for node in new} == {
+        f"linear - {__file__}:{line}",
+        f"gelu - {__file__}:{line}",
+    }
 
 
 def test_a_wrong_argument_is_told_as_ever() -> None:

@@ -74,12 +74,14 @@ ROWS: list[Row] = [
         TypeError,
         "from_dlpack takes an object with __dlpack__, such as an array, not 3",
     ),
+    ("from_jax", lambda: Tensor.from_jax(3), TypeError, "from_jax takes an array of JAX, not 3"),
     (
         "from_numpy",
         lambda: Tensor.from_numpy("a"),
         TypeError,
         "from_numpy takes a numpy array, not 'a'; Tensor() takes numbers and lists",
     ),
+    ("from_torch", lambda: Tensor.from_torch(3), TypeError, "from_torch takes a tensor of PyTorch, not 3"),
     (
         "from_numpy",
         lambda: Tensor.from_numpy([1]),

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lazygrad import Tensor, nn
+from lazygrad import Tensor, TinyJit, nn
 from lazygrad.programs.runners import clear_programs
 from lazygrad.schedule.kernelize import clear_templates
-from lazygrad.viz.details import add_details
+from lazygrad.viz.details import add_details, details
 from lazygrad.viz.planning import add_plans
 from lazygrad.viz.server import Server
 from lazygrad.viz.session import Session
@@ -54,6 +54,34 @@ def recorded() -> dict[str, Any]:
     rows = session.rows()
     add_plans(rows, session, 60)
     add_details(rows, list(session.kernels), 60)
+    return rows
+
+
+@pytest.fixture(scope="session")
+def replayed() -> dict[str, Any]:
+    """What a jit of four kernels does that is captured and replayed twice, with an arena, and with a tensor
+    that is kept after its last use.
+    """
+    x = Tensor(np.arange(8192, dtype=np.float32)).realize()
+
+    @TinyJit
+    def chained(x: Tensor) -> Tensor:
+        for _ in range(4):
+            x = (x + 1).contiguous()
+        return x.realize()
+
+    chained(x)
+    clear_templates()
+    session = Session()
+    with session.recording():
+        kept = (x * 3).realize()
+        (kept + 1).realize()
+        for _ in range(3):
+            chained(x)
+    rows = session.rows()
+    for row, key in zip(rows["kernels"], session.kernels, strict=True):
+        row["details"] = details(*key)
+    rows["rooflines"] = {}
     return rows
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lazygrad.nn.logs import Log
+from lazygrad.viz.ranks import side_by_side
 from lazygrad.viz.schedule_text import largest_plan
 from tests.helpers import needs
 from tests.viz.test_server import hostile
@@ -314,9 +315,89 @@ def test_memory_at_its_peak(shown, recorded):
     assert page.page.evaluate("viewer.views.memory.peak") == peak
     assert page.text("#memory-at").endswith("(the peak)")
     page.page.click("text=at the peak")
-    rows = page.page.locator("#view-memory tbody tr").count()
+    rows = page.page.locator("[aria-label='memory at that moment'] tbody tr").count()
     assert f" in {rows} allocation" in page.text("#memory-at")
     assert any("conftest.py:" in text for text in page.page.locator("#view-memory td").all_text_contents())
+
+
+def line_of(recording: dict[str, Any], code: str) -> str:
+    return next(line for _, line, text in recording["calls"] if text == code)
+
+
+@pytest.mark.slow
+def test_what_could_be_freed_earlier(shown, replayed):
+    page = shown(replayed, view="memory")
+    rows = replayed["allocations"]
+    at = page.page.evaluate("viewer.views.memory.at()")
+    idle = [
+        row for row in rows if row[0] <= at < (row[1] or float("inf")) and (row[8] is None or row[8] < at)
+    ]
+    assert len(idle) > 1
+    where = line_of(replayed, "kept = (x * 3).realize()")
+    assert page.page.locator("#unused tbody tr").count() == len(idle)
+    (kept,) = [t for t in page.page.locator("#unused tr").all_inner_texts() if where in t]
+    assert kept.startswith("32.8 kB\twritten by a kernel\t__mul__ at")
+    used = peak = 0
+    changes = [(row[0], row[2]) for row in rows if row[8] is not None]
+    changes += [(min(row[8], row[1] or row[8]), -row[2]) for row in rows if row[8] is not None]
+    for _, nbytes in sorted(changes):
+        used += nbytes
+        peak = max(peak, used)
+    assert page.page.evaluate("viewer.views.memory.spared") == peak
+    assert f"there would be {peak / 1000:.3g} kB at the peak" in page.text("#unused-told")
+
+
+def test_the_inside_of_an_arena(shown, replayed):
+    page = shown(replayed, view="memory")
+    told = page.text("#arena-summary")
+    assert told.startswith("3 values of 98.3 kB lie in 65.5 kB; 1 have the memory of earlier ones; at most ")
+    assert told.endswith("at most 65.5 kB are in use at once, so that 0 bytes are holes then")
+    canvas = page.page.locator("#arenas canvas")
+    assert canvas.get_attribute("data-values") == "3"
+    canvas.scroll_into_view_if_needed()
+    x, y = page.page.evaluate("viewer.views.memory.arenas.middleOf(2)")
+    canvas.hover(position={"x": x, "y": y})
+    told = page.until("#arena-value", "32,768 bytes at 0, kernels 2 to 3")
+    assert "before: " in told
+    assert line_of(replayed, "x = (x + 1).contiguous()") in told
+    canvas.click(position={"x": x, "y": y})
+    kernel = replayed["kernels"][replayed["arenas"][0]["steps"][2]]
+    page.until("#kernel-name", kernel["name"])
+
+
+def test_a_replay_shows_its_kernels_and_leads_to_its_capture(shown, replayed):
+    page = drawn(shown(replayed, view="timeline"), "timeline")
+    events = replayed["events"]
+    last = max(n for n, event in enumerate(events) if event[0] == "replay")
+    begin, took = events[last][1:3]
+    page.page.evaluate("([a, b]) => viewer.views.timeline.zoomTo(a, b)", [begin - took, begin + 2 * took])
+    x, y = page.page.evaluate("n => viewer.views.timeline.middleOf(n)", last)
+    page.page.locator("#timeline canvas").click(position={"x": x, "y": y})
+    heading = page.until("#inside-heading", "replay 2 of 2 of <TinyJit of")
+    assert "4 kernels" in heading
+    kernel = replayed["kernels"][1]
+    cells = [row.split("\t") for row in page.page.locator("#inside tbody tr").all_inner_texts()]
+    assert [(row[1], row[3]) for row in cells] == [(kernel["name"], "25.0 %")] * 4
+    page.page.click("text=its capture")
+    page.until("#inside-heading", "the capture of")
+    assert page.text("#event").startswith("capture: <TinyJit of")
+
+
+@pytest.mark.slow
+def test_ranks_have_a_group_of_rows_each(shown, replayed):
+    other = json.loads(json.dumps(replayed))
+    replayed, other = ({**r, "made": {**r["made"], "rank": n}} for n, r in enumerate((replayed, other)))
+    other["made"]["when"] += 0.25
+    page = drawn(shown(side_by_side([other, replayed], ["a", "b"]), view="timeline"), "timeline")
+    count = len(replayed["events"])
+    places = page.page.evaluate(
+        "n => [0, n].map((at) => [viewer.recording.events[at][1], ...viewer.views.timeline.middleOf(at)])",
+        count,
+    )
+    assert places[1][0] - places[0][0] == pytest.approx(250_000, abs=1)
+    assert places[1][2] > places[0][2] + 2 * 20
+    table = page.page.locator("#view-timeline tbody tr").all_inner_texts()
+    assert "replay\t4" in [row.rpartition("\t")[0] for row in table]
 
 
 def test_two_runs_over_each_other(shown, recorded, tmp_path):

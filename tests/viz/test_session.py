@@ -10,13 +10,14 @@ import weakref
 import numpy as np
 import pytest
 
-from lazygrad import Tensor, TinyJit, events
+from lazygrad import Tensor, TinyJit, events, nn
 from lazygrad.config import TRACEMETA
 from lazygrad.device.allocator import take_back
 from lazygrad.engine.realize import observe_kernels
 from lazygrad.schedule.kernelize import clear_templates, collected_observers, plan_observers
 from lazygrad.viz.files import RecordingError, read_recording, write_recording
 from lazygrad.viz.schedule_text import largest_plan, plans_of, schedule_text
+from lazygrad.viz.schedule_tree import schedule_tree
 from lazygrad.viz.session import Limits, Session
 from lazygrad.viz.timeline import memory_in_use, trace_events
 
@@ -112,6 +113,73 @@ def test_memory_is_its_kernels_until_it_is_freed():
     assert used == sorted(used, key=lambda step: step[0])
 
 
+def test_blocks_say_what_they_are_who_took_them_and_who_used_them_last(replayed):
+    names, calls = replayed["names"], replayed["calls"]
+    told = [(row[2], names[row[6]], calls[row[7]][2]) for row in replayed["allocations"]]
+    assert told[0] == (32768, "written by a kernel", "kept = (x * 3).realize()")
+    assert told[-2:] == [
+        (65536, "arena of a replay", "chained(x)"),
+        (32768, "result of a replay", "chained(x)"),
+    ]
+    kept, arena = replayed["allocations"][0], replayed["allocations"][-2]
+    second = [event for event in replayed["events"] if event[0] == "kernel"][1]
+    assert calls[kept[5]][2] == "kept = (x * 3).realize()"
+    assert (kept[1], kept[9]) == (None, second[5])
+    assert kept[8] == pytest.approx(second[1] + second[2], abs=0.2)
+    assert arena[9] == -2  # the first capture
+
+
+def test_an_arena_holds_each_value_while_it_is_used(replayed):
+    (arena,) = replayed["arenas"]
+    assert (arena["what"], arena["bytes"], arena["steps"]) == ("replay", 65536, [1] * 4)
+    spans = [value[:4] for value in arena["values"]]
+    assert spans == [[0, 1, 0, 32768], [1, 2, 32768, 32768], [2, 3, 0, 32768]]
+    assert {replayed["calls"][value[4]][2] for value in arena["values"]} == {"x = (x + 1).contiguous()"}
+
+
+def test_a_schedule_has_an_arena():
+    x = Tensor(np.ones((32, 32), np.float32)).realize()
+
+    def work() -> None:
+        y = x
+        for _ in range(4):
+            y = y @ y.T * 0.5
+        y.realize()
+
+    rows = session_of(work).rows()
+    (arena,) = rows["arenas"]
+    written = [item["writes"][0][0] for item in rows["items"]]
+    assert len(set(written)) == 4  # memory is told apart by the value, wherever that lies
+    assert [[number for number, _ in item["reads"]] for item in rows["items"][1:]] == [
+        [w] for w in written[:3]
+    ]
+    assert (arena["what"], arena["times"], len(arena["steps"])) == ("schedule", 1, 4)
+    for first, last, offset, size, _ in arena["values"]:
+        for other in arena["values"]:
+            meets = other[0] <= last and first <= other[1] and other[:3] != [first, last, offset]
+            assert not meets or other[2] >= offset + size or offset >= other[2] + other[3]
+
+
+def test_a_capture_and_its_replays_belong_together(replayed):
+    (capture,) = replayed["captures"]
+    assert capture["name"].startswith("<TinyJit of ")
+    assert (capture["steps"], capture["replays"]) == ([1] * 4, 2)
+    linked = [event[0] for event in replayed["events"] if event[6:] == [0]]
+    assert linked == ["capture", "replay", "replay"]
+
+
+def test_the_memory_of_a_module_has_its_attribute():
+    layer = nn.Linear(4, 4)
+
+    def work() -> None:
+        layer.weight.assign(layer.weight.numpy()).realize()
+        for _ in range(2):
+            layer(Tensor.ones(2, 4)).realize()
+
+    rows = session_of(work).rows()
+    assert "Linear.weight" in [rows["names"][row[10]] for row in rows["allocations"] if row[10] >= 0]
+
+
 def test_nothing_is_kept_alive():
     session = Session()
     with session.recording():
@@ -165,8 +233,8 @@ def test_a_recording_is_read_as_it_was_written(recorded, tmp_path, name):
     [
         (b"", "is no recording"),
         (b"{}", "is no recording of lazygrad"),
-        (b'{"format": "lazygrad recording", "version": 99}', "has version 99; this lazygrad reads 1"),
-        (b'{"format": "lazygrad recording", "version": 1}', "has no names, threads"),
+        (b'{"format": "lazygrad recording", "version": 99}', "has version 99; this lazygrad reads 2"),
+        (b'{"format": "lazygrad recording", "version": 2}', "has no names, threads"),
         (b"\x1f\x8bnothing", "cannot be read"),
         (b"[" * 100_000, "is no recording"),
     ],
@@ -225,3 +293,28 @@ def test_the_schedule_as_text_fits_a_screen(recorded):
     assert len(whole) == len(items) + 2
     assert "linear" in whole[-1]
     assert whole[-1].endswith("it is a result")
+
+
+def test_the_schedule_as_a_tree(recorded):
+    lines = schedule_tree(recorded, 4, rows=1000, width=1000).splitlines()
+    items = largest_plan(recorded)
+    assert lines[0].split() == ["kernels", "time", "stored"]
+    rows = [(int(line[:7]), int(line[18:30].replace(",", "")), line[32:]) for line in lines[1:-1]]
+    written = sum(nbytes for item in items for _, nbytes in item["writes"])
+    assert rows[0] == (len(items), written, "all")
+    for indent in ("  ", "    ", "      ", "        "):
+        level = [row for row in rows[1:] if row[2].startswith(indent) and row[2][len(indent)] != " "]
+        assert sum(count for count, _, _ in level) == len(items)
+    assert "  blocks.*.down, blocks.*.up" in [name for _, _, name in rows]
+    assert any("self.up(self.norm(x))" in name for _, _, name in rows)
+    assert lines[-1] == "down to kernels"
+
+
+def test_a_tree_has_the_levels_that_fit(recorded):
+    whole = schedule_tree(recorded, 4, rows=1000).splitlines()
+    text = schedule_tree(recorded, 4, rows=len(whole) - 1, width=80).splitlines()
+    assert len(text) < len(whole)
+    assert all(len(line) <= 80 for line in text)
+    assert text[-1] == f"down to calls: kernels would not fit {len(whole) - 1} rows"
+    assert schedule_tree(recorded, 1).splitlines()[-1] == "down to layers: --depth 2 adds lines"
+    assert len(schedule_tree(recorded, 1, rows=4).splitlines()) == 4

@@ -19,8 +19,9 @@ from ...ir.index import terms_of
 from ...ir.ops import OPS, Ops
 from ...ir.uop import UOp
 from ...target import Target, TensorCore
-from ..opt.grid_time import ADDRESS, ALONE, MEETING, OTHERS, START, STARTING, TURN, Prediction
+from ..opt.grid_time import ADDRESS, ALONE, OTHERS, START, STARTING, TURN, Prediction
 from ..opt.occupancy import resident_groups, rounded_up
+from ..partial_results import MEETING
 from .cost import share_seen
 from .rule import OnePass
 from .sizes import size_of

@@ -8,7 +8,7 @@ const VIEWS = [
   ["tensors", "Tensors", async () => (await import("./tensors.js")).tensorsView, ["graphs"]],
   ["kernels", "Kernels", async () => (await import("./kernels.js")).kernelsView, []],
   ["timeline", "Timeline", async () => (await import("./timeline.js")).timelineView, ["events", "allocations"]],
-  ["memory", "Memory", async () => (await import("./memory.js")).memoryView, ["events", "allocations"]],
+  ["memory", "Memory", async () => (await import("./memory.js")).memoryView, ["events", "allocations", "arenas"]],
   ["training", "Training", async () => (await import("./training.js")).trainingView, []],
 ];
 const MOST_FOUND = 60;

@@ -62,13 +62,13 @@ export function rate(value, unit) {
 export function callText(recording, number) {
   if (number < 0) return "";
   const [name, line] = recording.calls[number];
-  return line ? `${name} at ${line}` : name;
+  return line ? `${name ? `${name} at ` : ""}${line}` : name;
 }
 
 /** The same with the line's text below. */
 export function callElement(recording, number) {
-  const [name, line, code] = recording.calls[number];
-  return make("div", {}, line ? `${name} at ${line}` : name, code ? make("pre", {}, code) : null);
+  const [, , code] = recording.calls[number];
+  return make("div", {}, callText(recording, number), code ? make("pre", {}, code) : null);
 }
 
 export function color(name) {

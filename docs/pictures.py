@@ -45,7 +45,7 @@ FIRST = {
     "texts": "(() => { const choice = document.querySelector('#target'); choice.value = 'c'; "
     "choice.dispatchEvent(new Event('change')); "
     "[...document.querySelectorAll('#text-loops button')].at(-1).click(); "
-    "document.querySelector('#loops').scrollIntoView(); })()",
+    "document.querySelector('#target').scrollIntoView(); })()",
     "tensors": "(async () => { const v = viewer.views.tensors.view; for (let n = 0; n < 2; n++) { "
     "v.onopen(v.nodes.find((node) => node.group && node.id.startsWith('layer'))); "
     "await new Promise((done) => setTimeout(done, 400)); } v.fit(); })()",

@@ -19,7 +19,7 @@ from lazygrad.programs.runners import clear_programs, get_runner
 from lazygrad.tuning import beam, trials
 from lazygrad.tuning.time_kernels import example
 from lazygrad.tuning.trials import TrialError, Trials, trials_on
-from tests.helpers import PATIENCE
+from tests.helpers import PATIENCE, needs
 
 
 @pytest.fixture(autouse=True)
@@ -232,6 +232,22 @@ def test_a_device_without_times_ends_a_search(monkeypatch):
     monkeypatch.setattr(Trials, "time", lambda self, *given: 0.0)
     found = beam.tune(Device["NULL"], row_sums().ast, 1)
     assert found.opts == found.usual
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "device", [pytest.param("CL", marks=needs("cl")), pytest.param("WEBGPU", marks=needs("webgpu"))]
+)
+def test_a_grid_is_searched_too(device):
+    """Workgroups and what their threads share are among what is tried; the result stays the same."""
+    x = Tensor.arange(4096, device=device).reshape(16, 256).cast("float").realize()
+    [kernel] = x.sum(1).kernels()
+    with Context(BEAM_TIMEOUT_SEC=PATIENCE):
+        found = beam.tune(Device[device], kernel.ast, 1)
+    assert found.tried > 5
+    assert 0 < found.seconds <= found.usual_seconds
+    with Context(BEAM=1):
+        np.testing.assert_array_equal(x.sum(1).numpy(), np.arange(4096).reshape(16, 256).sum(1))
 
 
 def test_a_list_that_breaks_the_compiler_loses_only_itself(made_up, monkeypatch, capsys):

@@ -25,7 +25,7 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     # *** where it came from
 
     origin: Any
-    """ir/uop (schedule/versions, tensor/trace): the user's call that first made it, a Metadata."""
+    """ir/uop (schedule/versions, tensor/trace, viz/asked): the user's call that first made it, a Metadata."""
 
     site: Any
     """tensor/indexing/addresses (ir/uop): on a CHECK, the user's call that its index comes from, a Site."""
@@ -130,7 +130,7 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """schedule/versions: the Buffer with the memory; not there once it is overwritten."""
 
     fresh: Literal[True]
-    """schedule/versions: nothing has been written yet, and nobody may read it."""
+    """schedule/versions (viz/asked): nothing has been written yet, and nobody may read it."""
 
     overwritten: Literal[True] | str
     """schedule/versions (tensor/transforms/derivatives): its contents are gone: True where a later version

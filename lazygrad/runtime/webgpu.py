@@ -46,12 +46,18 @@ class WebGPUAllocator(RegionAllocator):
         largest = min(limits["max-buffer-size"], limits["max-storage-buffer-binding-size"]) // 64 * 64
         super().__init__(name, connection.wgpu.GPUBuffer, largest)
         self.gpu = connection
+        #: Buffers by identity: of what the garbage collector finds, it would end these too, whose memory is
+        #: used again afterwards.
+        self.made: dict[int, Any] = {}
 
     def _make(self, nbytes: int) -> Any:
         gpu = self.gpu
-        return gpu.call("allocate", gpu.device.create_buffer, size=nbytes, usage=gpu.usage)
+        made = gpu.call("allocate", gpu.device.create_buffer, size=nbytes, usage=gpu.usage)
+        self.made[id(made)] = made
+        return made
 
     def _release(self, buffer: Any) -> None:
+        self.made.pop(id(buffer), None)
         self.gpu.call("free", buffer.destroy)
 
     def _clear(self, handle: Region) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from typing import Any
 
@@ -37,7 +38,8 @@ def compiled(module: fx.GraphModule) -> Any:
     if not refused:
         return CompiledGraph(module)
     for node, why in refused.items():
-        _warn(node, why)
+        if node.target is not operator.getitem:  # one of several results of what is refused
+            _warn(node, why)
     partitioner = CapabilityBasedPartitioner(module, _Support(refused), allows_single_node_partition=True)
     parts = partitioner.partition_and_fuse()
     for name, part in list(parts.named_children()):

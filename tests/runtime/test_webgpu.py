@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import gc
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,7 +44,22 @@ def test_a_view_between_two_elements_is_refused():
         program((base._buf, view._buf, base._buf))
 
 
+def test_memory_that_the_garbage_collector_ends_is_used_again():
+    """wgpu's buffers end with what the collector finds, lazygrad's memory goes back to be used again."""
+    x: Any = [Tensor(numbers(37), device=NAME).realize()]
+    x.append(x)
+    del x
+    gc.collect()
+    assert Tensor(numbers(37), device=NAME).realize().numpy().tolist() == numbers(37).tolist()
+
+
 # *** kernels
+
+
+def test_a_running_sum_that_met_an_infinity():
+    """No driver may find that the first sum minus itself is 0: it is NaN here."""
+    x = Tensor([[-np.inf], [1.0], [1.0]], device=NAME)
+    assert x.cumsum(0).flatten().tolist() == [-np.inf] * 3
 
 
 WIDE = [

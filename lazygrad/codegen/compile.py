@@ -24,6 +24,7 @@ from .one_pass import as_taken, is_one_pass, one_pass_prediction
 from .opt import Loops, Opt, OptOps, apply_opt, apply_opts, choose
 from .opt.facts import Facts
 from .opt.grid_time import Prediction, predict_on_grid
+from .predict import all_turns
 from .separate_loops import separate_loops
 from .vectorize import vectorize
 from .warp_groups import by_warp_groups
@@ -133,8 +134,19 @@ def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = No
         scheduled = forms["apply opts"]
         name, cost, axes = scheduled.arg.name, estimate(forms["lower"]), kernel_axes(scheduled)
         spec = ProgramSpec.of(name, renderer, forms["linearize"], applied, estimates=cost, axes=axes)
+    _require_few_turns(spec, renderer.target)
     stage_times["render"] = stage_times.get("render", 0.0) + time.perf_counter() - start
     return spec
+
+
+def _require_few_turns(spec: ProgramSpec, target: Target) -> None:
+    """NotImplementedError where a driver would end the loops of a kernel before their end."""
+    turns = all_turns(spec.uops) if target.loop_turns else 0
+    if turns > target.loop_turns:
+        raise NotImplementedError(
+            f"{spec.name}: a thread's loops take {turns:,} turns, and {target.name} ends loops after "
+            f"{target.loop_turns:,} on this driver; compute it on CPU, or in parts with realize()"
+        )
 
 
 def prediction_of(ast: UOp, target: Target, opts: Sequence[Opt]) -> Prediction | None:

@@ -121,6 +121,18 @@ def turns_of(loop: UOp) -> int:
     return max(int(end - begin), 1)
 
 
+def all_turns(uops: Sequence[UOp]) -> int:
+    """How many turns the loops of one thread take together at most, loops inside of others included."""
+    total, inside = 0, [1]
+    for u in uops:
+        if u.op is Ops.RANGE:
+            inside.append(inside[-1] * turns_of(u))
+            total += inside[-1]
+        elif u.op is Ops.ENDRANGE:
+            inside.pop()
+    return total
+
+
 def _at_most(size: UOp) -> int:
     if size.op is Ops.CONST:
         return int(size.arg)

@@ -184,12 +184,18 @@ class WebGPUDevice(CompiledDevice):
         self.look()
 
 
+#: Mesa's llvmpipe ends the loops of a thread after so many turns, and says nothing (its
+#: LP_MAX_TGSI_LOOP_ITERATIONS; found by a running sum of a million).
+LLVMPIPE_TURNS = 65_535
+
+
 def device_target(connection: Connection) -> Target:
     """What an adapter says it has."""
     info, limits = connection.adapter.info, connection.limits
     base = wgsl_target(f"{info['device']} {info['description']}".strip())
     return replace(
         base,
+        loop_turns=LLVMPIPE_TURNS if "llvmpipe" in info["device"] else 0,
         local_bytes=int(limits["max-compute-workgroup-storage-size"]),
         group_threads=int(limits["max-compute-invocations-per-workgroup"]),
         group_sizes=tuple(int(limits[f"max-compute-workgroup-size-{axis}"]) for axis in "xyz"),

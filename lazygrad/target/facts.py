@@ -247,6 +247,7 @@ class Target:
                       hold in registers (SHUFFLE), as those of a warp do; 0 = none do
     group_threads     the most threads of a workgroup, and along x, y and z: group_sizes
     grid_sizes        the most workgroups along x, y and z
+    loop_turns        the most turns that all loops of a thread may take together; 0 = as many as there are
     past_caches       bytes that one store writes past the caches, a whole line; 0 = there is no such store
     threads           how many pieces of a kernel can run at once (1 on a GPU: the grid does that)
     max_ops, max_args how large one kernel should get
@@ -278,6 +279,7 @@ class Target:
     group_threads: int = 1024
     group_sizes: tuple[int, ...] = (1024, 1024, 64)
     grid_sizes: tuple[int, ...] = (2**31 - 1, 65535, 65535)
+    loop_turns: int = 0
     past_caches: int = 0
     threads: int = 1
     max_ops: int = 2000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import gc
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -54,6 +55,23 @@ def test_memory_that_the_garbage_collector_ends_is_used_again():
 
 
 # *** kernels
+
+
+def test_more_turns_of_loops_than_the_driver_makes(monkeypatch):
+    """llvmpipe ends them after 65,535 without a word: what a running sum of a million met later was 0."""
+    device = Device[NAME]
+    assert Tensor.ones(60_000, device=NAME).contiguous().cumsum(0)[-1].item() == 60_000
+    assert device.target.loop_turns in (0, 65_535)
+    few = replace(device.target, loop_turns=99)
+    monkeypatch.setattr(device, "_renderer", type(device.renderer)(few))
+    clear_programs()
+    with pytest.raises(
+        NotImplementedError,
+        match="a thread's loops take 100 turns, and WEBGPU ends loops after 99 on this driver; compute it on",
+    ):
+        Tensor.ones(100, device=NAME).contiguous().cumsum(0).tolist()
+    assert Tensor.ones(99, device=NAME).contiguous().cumsum(0)[-1].item() == 99
+    clear_programs()
 
 
 def test_a_running_sum_that_met_an_infinity():

@@ -114,7 +114,7 @@ def _once_in_a_loop(u: UOp) -> bool:
 
 
 def turns_of(loop: UOp) -> int:
-    """How often a RANGE of a linear program turns at most."""
+    """How often a RANGE of a linear program turns at most; 1 where only the data knows."""
     begin, end = (
         bounds(s)[n] if s.dtype is dtypes.index else _at_most(s) for n, s in enumerate(loop.src[:2])
     )
@@ -135,12 +135,13 @@ def all_turns(uops: Sequence[UOp]) -> int:
 
 def _at_most(size: UOp) -> int:
     if size.op is Ops.CONST:
-        return int(size.arg)
+        return int(size.arg) if math.isfinite(size.arg) else 1
     if size.op is Ops.DEFINE_VAR:
         return int(size.arg[2])
     sources = tuple([_at_most(s) for s in size.src])
     if size.op in ELEMENTWISE and sources:
-        return int(execute(size.op, size.dtype, sources, size.src[-1].dtype))
+        value = execute(size.op, size.dtype, sources, size.src[-1].dtype)
+        return int(value) if math.isfinite(value) else 1
     return 0 if size.op is Ops.RANGE else 1  # in its first turn, where most is left
 
 

@@ -74,6 +74,13 @@ def test_more_turns_of_loops_than_the_driver_makes(monkeypatch):
     clear_programs()
 
 
+def test_what_the_text_does_with_numbers_that_are_known():
+    """wgpu converts no constants of 64 bits; a loop that ends at a float's infinity has any number of turns."""
+    x = Tensor(np.arange(12, dtype=np.float32).reshape(3, 4), device=NAME)
+    np.testing.assert_allclose(x.quantile(0.3, 1).numpy(), [0.9, 4.9, 8.9], rtol=1e-6)
+    assert x.norm("nuc").item() == pytest.approx(24.364635, rel=1e-5)
+
+
 def test_a_running_sum_that_met_an_infinity():
     """No driver may find that the first sum minus itself is 0: it is NaN here."""
     x = Tensor([[-np.inf], [1.0], [1.0]], device=NAME)

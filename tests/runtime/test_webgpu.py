@@ -75,7 +75,7 @@ def test_more_turns_of_loops_than_the_driver_makes(monkeypatch):
 
 
 def test_what_the_text_does_with_numbers_that_are_known():
-    """wgpu converts no constants of 64 bits; a loop that ends at a float's infinity has any number of turns."""
+    """wgpu converts no constants of 64 bits; of a loop that data ends nobody knows the turns."""
     x = Tensor(np.arange(12, dtype=np.float32).reshape(3, 4), device=NAME)
     np.testing.assert_allclose(x.quantile(0.3, 1).numpy(), [0.9, 4.9, 8.9], rtol=1e-6)
     assert x.norm("nuc").item() == pytest.approx(24.364635, rel=1e-5)

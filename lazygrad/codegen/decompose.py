@@ -106,6 +106,7 @@ constants = PatternMatcher(
         (flag.where(x, x), x),
         (UPat.const(True).where(x, y), x),
         (UPat.const(False).where(x, y), y),
+        (UPat(Ops.CHECK, src=(x, UPat.const(True), y)), x),
     ]
 )
 

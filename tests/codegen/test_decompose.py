@@ -42,6 +42,7 @@ ROWS = [
     (P.where(X, X), "x"),
     (P.const_like(True).where(X, Y), "x"),
     (P.const_like(False).where(X, Y), "y"),
+    (UOp(Ops.CHECK, P.dtype, (P, P.const_like(True), X)), "p"),  # nothing is to be reported
     # bools
     (P + Q, "(p|q)"),
     (P * Q, "(p&q)"),

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from ...dtype import ConstType, DType, PtrDType, dtypes
 from ...ir.expression import buffer_name
-from ...ir.ops import Ops, execute
+from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.text import number_text
 from ...ir.uop import UOp
@@ -154,9 +154,6 @@ def cast(ctx: Text, node: UOp) -> str:
     source, target, value = node.src[0].dtype, node.dtype, without_parentheses(ctx.of(node.src[0]))
     if source is target:
         return ctx.of(node.src[0])
-    constant = _constant(node.src[0])
-    if constant is not None and source.itemsize == 8 and dtypes.is_int(source) and dtypes.is_int(target):
-        return literal(execute(Ops.CAST, target, (constant,)), target)  # wgpu does not convert these
     if is_pair(ctx, source) or is_pair(ctx, target):
         found = wgsl_wide.cast(ctx, node)
         if target not in (*_SIGNED, *_UNSIGNED):
@@ -171,13 +168,6 @@ def cast(ctx: Text, node: UOp) -> str:
         value = f"{kinds[0][0]}64({value})"
     found = ctx.of(node.src[0]) if kinds[0] == kinds[1] else f"{kinds[1]}({value})"
     return found if source is dtypes.bool or dtypes.is_float(target) else in_range(found, target)
-
-
-def _constant(node: UOp) -> ConstType | None:
-    """The number that a node always is; None where it may be several."""
-    while node.op is Ops.WHERE and node.src[0].op is Ops.CONST:
-        node = node.src[1] if node.src[0].arg else node.src[2]
-    return node.arg if node.op is Ops.CONST else None
 
 
 def _saturated(ctx: Text, target: DType) -> str:

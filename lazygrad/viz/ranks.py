@@ -55,111 +55,137 @@ def side_by_side(recordings: Sequence[dict[str, Any]], names: Sequence[str]) -> 
     return whole
 
 
+#: What becomes one list.
+_LISTS = (
+    "kernels", "calls", "names", "threads", "captures", "events", "graphs", "without", "plans", "items",
+    "allocations", "arenas",
+)  # fmt: skip
+
+
 def _append(whole: dict[str, Any], recording: dict[str, Any], rank: str, later: float) -> None:
     """Add a recording, whose numbers become those of the whole, and whose times are so much later."""
-    kernels, calls, names, threads, captures = (
-        len(whole.setdefault(key, [])) for key in ("kernels", "calls", "names", "threads", "captures")
-    )
-    plans = max([item["plan"] for item in whole.get("items", ())], default=-1) + 1
-    memories = max(
-        [number for item in whole.get("items", ()) for number, _ in (*item["writes"], *item["reads"])],
-        default=-1,
-    )
-    whole["names"] += recording["names"]
-    owned: dict[int, int] = {}
-
-    def kernel(number: int) -> int:
-        return number + kernels if number >= 0 else number
-
-    def call(number: int) -> int:
-        return number + calls if number >= 0 else number
-
-    def name(number: int) -> int:
-        return number + names if number >= 0 else number
-
-    def own(number: int) -> int:
-        """The number of a device's name, with the rank."""
-        if number not in owned:
-            owned[number] = len(whole["names"])
-            whole["names"].append(f"{rank}: {recording['names'][number]}")
-        return owned[number]
-
-    def at(moment: float | None) -> float | None:
-        return None if moment is None else round(moment + later, 1)
-
-    def memory(pairs: list[list[int]]) -> list[list[int]]:
-        return [[number + memories + 1, nbytes] for number, nbytes in pairs]
-
-    begin, graphs, without = (len(whole.setdefault(key, [])) for key in ("events", "graphs", "without"))
-    whole["threads"] += recording["threads"]
-    whole["calls"] += recording["calls"]
-    whole["kernels"] += [
-        {**row, "number": kernel(row["number"]), "calls": [*map(call, row["calls"])]}
-        for row in recording["kernels"]
-    ]
-    whole["captures"] += [
-        {**row, "name": f"{row['name'] or 'a capture'} of {rank}", "steps": [*map(kernel, row["steps"])]}
-        for row in recording["captures"]
-    ]
-    for kind, moment, took, thread, device, what, *capture in recording["events"]:
-        label = kernel(what) if what >= 0 else what - names
-        event = [kind, at(moment), took, thread + threads, name(device), label]
-        whole["events"].append([*event, *[number + captures for number in capture]])
-    whole["without"] += recording.get("without", [])
-    whole.setdefault("plans", []).extend(
-        {**row, "graph": row["graph"] + graphs, "plans": [number + plans for number in row["plans"]]}
-        for row in recording.get("plans", [])
-    )
-    whole["graphs"].extend(
-        {
-            **graph,
-            "at": at(graph["at"]),
-            "nodes": [[*row[:6], call(row[6]), name(row[7]), *row[8:]] for row in graph["nodes"]],
-        }
-        for graph in recording["graphs"]
-    )
-    whole.setdefault("items", []).extend(
-        {
-            **item,
-            "plan": item["plan"] + plans,
-            "kernel": kernel(item["kernel"]),
-            "writes": memory(item["writes"]),
-            "reads": memory(item["reads"]),
-            "ends": [[reason, readers, call(where)] for reason, readers, where in item["ends"]],
-            "kept": [[nbytes, call(where)] for nbytes, where in item["kept"]],
-            "without": [number + without if number >= 0 else number for number in item.get("without", [])],
-        }
-        for item in recording["items"]
-    )
-    whole.setdefault("allocations", []).extend(
-        [
-            at(row[0]),
-            at(row[1]),
-            row[2],
-            own(row[3]),
-            kernel(row[4]),
-            call(row[5]),
-            name(row[6]),
-            call(row[7]),
-            at(row[8]),
-            kernel(row[9]) if row[9] >= -1 else row[9] - captures,
-            name(row[10]),
-        ]
-        for row in recording["allocations"]
-    )
-    whole.setdefault("arenas", []).extend(
-        {
-            **arena,
-            "at": at(arena["at"]),
-            "device": own(arena["device"]),
-            "steps": [*map(kernel, arena["steps"])],
-            "values": [[*value[:4], call(value[4])] for value in arena["values"]],
-        }
-        for arena in recording["arenas"]
-    )
+    moved = _Moved(whole, recording, rank, later)
+    threads, events = len(whole["threads"]), len(whole["events"])
+    for name in ("names", "threads", "calls"):
+        whole[name] += recording[name]
+    moved.what_ran()
+    moved.what_was_planned()
+    moved.what_took_memory()
     whole["rooflines"] |= recording.get("rooflines", {})
     for what, many in recording["left_out"].items():
         whole["left_out"][what] = whole["left_out"].get(what, 0) + many
-    end = len(whole["events"])
-    reach = [threads, len(whole["threads"])]
-    whole["ranks"].append({"name": rank, "threads": reach, "events": [begin, end]})
+    reach = {"threads": [threads, len(whole["threads"])], "events": [events, len(whole["events"])]}
+    whole["ranks"].append({"name": rank, **reach})
+
+
+class _Moved:
+    """A recording with the numbers that its rows get behind those of the whole."""
+
+    def __init__(self, whole: dict[str, Any], recording: dict[str, Any], rank: str, later: float) -> None:
+        self.whole, self.recording, self.rank, self.later = whole, recording, rank, later
+        self.first = {name: len(whole.setdefault(name, [])) for name in _LISTS}
+        self.plans = max([item["plan"] for item in whole["items"]], default=-1) + 1
+        memories = [number for item in whole["items"] for number, _ in (*item["writes"], *item["reads"])]
+        self.memories = max(memories, default=-1) + 1
+        self.owned: dict[int, int] = {}
+
+    def what_ran(self) -> None:
+        """Kernels, captures, events."""
+        whole, recording, kernel = self.whole, self.recording, self.kernel
+        whole["kernels"] += [
+            {**row, "number": kernel(row["number"]), "calls": [*map(self.call, row["calls"])]}
+            for row in recording["kernels"]
+        ]
+        whole["captures"] += [
+            {
+                **row,
+                "name": f"{row['name'] or 'a capture'} of {self.rank}",
+                "steps": [*map(kernel, row["steps"])],
+            }
+            for row in recording["captures"]
+        ]
+        for kind, moment, took, thread, device, what, *capture in recording["events"]:
+            label = kernel(what) if what >= 0 else what - self.first["names"]
+            event = [kind, self.at(moment), took, thread + self.first["threads"], self.name(device), label]
+            whole["events"].append([*event, *[number + self.first["captures"] for number in capture]])
+
+    def what_was_planned(self) -> None:
+        """Graphs, how they became kernels, and where these stand in plans."""
+        whole, recording, call = self.whole, self.recording, self.call
+        whole["without"] += recording.get("without", [])
+        whole["plans"] += [
+            {
+                **row,
+                "graph": row["graph"] + self.first["graphs"],
+                "plans": [number + self.plans for number in row["plans"]],
+            }
+            for row in recording.get("plans", [])
+        ]
+        whole["graphs"] += [
+            {
+                **graph,
+                "at": self.at(graph["at"]),
+                "nodes": [[*row[:6], call(row[6]), self.name(row[7]), *row[8:]] for row in graph["nodes"]],
+            }
+            for graph in recording["graphs"]
+        ]
+        whole["items"] += [
+            {
+                **item,
+                "plan": item["plan"] + self.plans,
+                "kernel": self.kernel(item["kernel"]),
+                "writes": self.memory(item["writes"]),
+                "reads": self.memory(item["reads"]),
+                "ends": [[reason, readers, call(where)] for reason, readers, where in item["ends"]],
+                "kept": [[nbytes, call(where)] for nbytes, where in item["kept"]],
+                "without": [self._behind("without", number) for number in item.get("without", [])],
+            }
+            for item in recording["items"]
+        ]
+
+    def what_took_memory(self) -> None:
+        """Allocations and arenas."""
+        at, call, kernel, name = self.at, self.call, self.kernel, self.name
+        for begin, end, nbytes, device, wrote, line, kind, taken, used, by, holder in self.recording[
+            "allocations"
+        ]:
+            user = kernel(by) if by >= -1 else by - self.first["captures"]
+            owner, times = self.own(device), (at(begin), at(end))
+            row = [*times, nbytes, owner, kernel(wrote), call(line), name(kind), call(taken)]
+            self.whole["allocations"].append([*row, at(used), user, name(holder)])
+        self.whole["arenas"] += [
+            {
+                **arena,
+                "at": at(arena["at"]),
+                "device": self.own(arena["device"]),
+                "steps": [*map(kernel, arena["steps"])],
+                "values": [[*value[:4], call(value[4])] for value in arena["values"]],
+            }
+            for arena in self.recording["arenas"]
+        ]
+
+    def _behind(self, name: str, number: int) -> int:
+        """The number of a row of a list; those below 0 are none."""
+        return number + self.first[name] if number >= 0 else number
+
+    def kernel(self, number: int) -> int:
+        return self._behind("kernels", number)
+
+    def call(self, number: int) -> int:
+        return self._behind("calls", number)
+
+    def name(self, number: int) -> int:
+        return self._behind("names", number)
+
+    def own(self, number: int) -> int:
+        """The number of a device's name, with the rank."""
+        if number not in self.owned:
+            self.owned[number] = len(self.whole["names"])
+            self.whole["names"].append(f"{self.rank}: {self.recording['names'][number]}")
+        return self.owned[number]
+
+    def at(self, moment: float | None) -> float | None:
+        return None if moment is None else round(moment + self.later, 1)
+
+    def memory(self, pairs: list[list[int]]) -> list[list[int]]:
+        return [[number + self.memories, nbytes] for number, nbytes in pairs]

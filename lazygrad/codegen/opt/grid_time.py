@@ -292,12 +292,9 @@ class _Launched:
             together, item = self.instruction.warps, self.instruction.element.itemsize
             computed, products = 0.0, products / launch.warp / together
             on_cores, reached = machine.matrix_products > 0, self.instruction.share
-        own = from_cache = words = wide = fetched = 0.0
-        rounds: dict[frozenset[UOp], float] = {}
-        loads: dict[frozenset[UOp], float] = {}
-        accesses = 0.0
-        for access in self.accesses:
-            width = self._width(access)
+        own = from_cache = words = wide = accesses = 0.0
+        widths = [self._width(access) for access in self.accesses]
+        for access, width in zip(self.accesses, widths, strict=True):
             times = self._times(access) / width
             wide = max(wide, width * _item(access))
             from_cache += self._from_cache(access)
@@ -309,18 +306,6 @@ class _Launched:
             else:
                 accesses += times
                 own += times * self.warps * self._sectors(access, width)
-            if access.node.op is Ops.LOAD:
-                moved = self._moved(access)
-                waits = math.prod(self.shares[n].turns for n in moved)
-                waits = waits if self._is_staged(access) else math.ceil(waits / AHEAD)
-                waits += None in access.strides.values()
-                key = frozenset(r for r in _loops_around(access) if r in self._reduced())
-                if not self._is_staged(access):
-                    loads[key] = loads.get(key, 0.0) + times
-                if self.ahead and self._is_staged(access):
-                    fetched = max(fetched, waits / self.ahead)
-                else:
-                    rounds[key] = max(rounds.get(key, 0.0), waits, math.ceil(loads.get(key, 0.0) / TOGETHER))
         instructions = computed + accesses * (1 + ADDRESS) + turns * TURN
         meeting, combined = self._meetings()
         instructions += combined
@@ -334,6 +319,7 @@ class _Launched:
             share=reached,
         )
         of_group = max(units, own / OWN_SECTORS)
+        rounds, fetched = self._waits(widths)
         # what is fetched ahead comes while a turn computes; that of a group of warps ends with its products
         idle = turns * MEETING if together > 1 else 0.0
         waves = -(-self.groups // (resident * self.multiprocessors))
@@ -342,12 +328,7 @@ class _Launched:
             -(-self.groups // self.multiprocessors) * of_group,
             sectors / (launch.bandwidth / launch.clock),
             waves
-            * (
-                START
-                + sum(rounds.values()) * machine.waits
-                + meeting
-                + max(of_group + idle, fetched * machine.waits)
-            ),
+            * (START + rounds * machine.waits + meeting + max(of_group + idle, fetched * machine.waits)),
         ]
         cycles = max(parts) + ALONE * (sum(parts) - max(parts))
         seconds = cycles / launch.clock + STARTING
@@ -372,6 +353,27 @@ class _Launched:
             "arithmetic" if arithmetic > moving else "bandwidth",
             launch.multiprocessor is not None,
         )
+
+    def _waits(self, widths: Sequence[int]) -> tuple[float, float]:
+        """How often a thread waits for memory, and how often for copies that were fetched ahead."""
+        rounds: dict[frozenset[UOp], float] = {}
+        loads: dict[frozenset[UOp], float] = {}
+        fetched = 0.0
+        for access, width in zip(self.accesses, widths, strict=True):
+            if access.node.op is not Ops.LOAD:
+                continue
+            staged = self._is_staged(access)
+            waits = math.prod(self.shares[n].turns for n in self._moved(access))
+            waits = waits if staged else math.ceil(waits / AHEAD)
+            waits += None in access.strides.values()
+            key = frozenset(r for r in _loops_around(access) if r in self._reduced())
+            if not staged:
+                loads[key] = loads.get(key, 0.0) + self._times(access) / width
+            if self.ahead and staged:
+                fetched = max(fetched, waits / self.ahead)
+            else:
+                rounds[key] = max(rounds.get(key, 0.0), waits, math.ceil(loads.get(key, 0.0) / TOGETHER))
+        return sum(rounds.values()), fetched
 
     def _reduced(self) -> set[UOp]:
         return {r for axis in self.facts.loops.reduce_axes for r in axis.ranges}

@@ -211,11 +211,11 @@ def _outside(kernel: str, argument: str, size: int) -> Callable[[int], Any]:
     return refuse
 
 
-#: What threads get that stop with so many values: at a BARRIER, a SHUFFLE, a WMMA.
-_ANSWERS: dict[int, Callable[[Sequence[Any], Sequence[int]], list[Any]]] = {
-    1: lambda stopped, sizes: [None] * len(stopped),
-    3: exchanged,
-    4: products_of_warps,
+#: Where threads stop → what they get there. They stop with a place, (its number, one of these names).
+_ANSWERS: dict[str, Callable[[Sequence[Any], Sequence[int]], list[Any]]] = {
+    "BARRIER": lambda stopped, sizes: [None] * len(stopped),
+    "SHUFFLE": exchanged,
+    "WMMA": products_of_warps,
 }
 
 
@@ -230,12 +230,12 @@ def _run_workgroup(kernel: str, thread: Callable[..., Any], *sizes: int) -> None
             return
         at = [stop[0] if stop else None for stop in stopped]
         if None in at or len(set(at)) > 1:
-            place = dict(zip(places, at, strict=True))
-            what = "BARRIERs" if all(stop is None or len(stop) == 1 for stop in stopped) else "SHUFFLEs"
+            place = {which: stop and stop[0] for which, stop in zip(places, at, strict=True)}
+            what = " and ".join(sorted({f"{stop[1]}s" for stop in at if stop}))
             raise RuntimeError(
                 f"kernel {kernel}: the threads of a workgroup wait at different {what}: {place}"
             )
-        answers = _ANSWERS[len(stopped[0])](stopped, sizes)
+        answers = _ANSWERS[stopped[0][0][1]](stopped, sizes)
 
 
 def _went_on(thread: Any, answer: Any) -> Any:
@@ -469,13 +469,13 @@ def define_local(ctx: Function, node: UOp) -> str:
 
 def barrier(ctx: Function, node: UOp) -> str:
     ctx.barriers += 1
-    return f"yield ({ctx.barriers},)"
+    return f"yield (({ctx.barriers}, 'BARRIER'),)"
 
 
 def shuffle(ctx: Function, node: UOp) -> str:
     """The threads of a warp give what they hold, and get what others do."""
     ctx.barriers += 1
-    return f"yield ({ctx.barriers}, {node.arg}, {ctx.of(node.src[0])})"
+    return f"yield (({ctx.barriers}, 'SHUFFLE'), {node.arg}, {ctx.of(node.src[0])})"
 
 
 def matrices(ctx: Function, node: UOp) -> str:
@@ -484,7 +484,7 @@ def matrices(ctx: Function, node: UOp) -> str:
     sums, factors = node.src[: node.arg.sums], node.src[node.arg.sums :]
     names = ", ".join(map(ctx.of, sums))
     given = ", ".join(_panels(ctx, node.arg, f) if f.op is Ops.INDEX else ctx.of(f) for f in factors)
-    return f"{names} = yield ({ctx.barriers}, {described(node.arg)}, ({names}), ({given}))"
+    return f"{names} = yield (({ctx.barriers}, 'WMMA'), {described(node.arg)}, ({names}), ({given}))"
 
 
 def _panels(ctx: Function, core: TensorCore, index: UOp) -> str:

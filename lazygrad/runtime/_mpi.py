@@ -1,9 +1,9 @@
 """Collectives between processes, by MPI's messages on the memory of buffers: nothing is copied on the way.
 
-A collective is begun by `start`, goes on whenever a request is asked or waited for, and is a few phases of messages
-(a generator that yields what it waits for). Sums are not MPI's own: those differ in their last bits with the number of
-ranks' messages that arrive first, are wrong for NaN, and MPI has no 16-bit floats. Each rank adds its part, in the order of
-the ranks, and sends it to the others.
+A collective is begun by `start`, goes on whenever a request is asked or waited for, and is a few phases of
+messages (a generator that yields what it waits for). Sums are not MPI's own: those differ in their last bits
+with what arrives first, may be other ones on other ranks where there are NaNs, and MPI has no floats of 16
+bits. Each rank adds up its part, in the order of the ranks, and sends it to the others.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Phase = list[Any]
 
 
 class Request:
-    """A collective that was begun. Its buffers must be left alone until `wait` returns, or `test` says True."""
+    """A collective that was begun. Its buffers must be left alone until it is done."""
 
     __slots__ = ("_pending", "_phases", "_transport", "done", "label")
 
@@ -72,8 +72,8 @@ class Transport:
     waiting      the one that is waited for; None while the program runs
     steps        how many phases have begun: a sign of life
 
-    All ranks must begin the collectives that concern them in one order. Messages of two different collectives never match,
-    so ranks that do not agree wait forever, and somebody has to look for that (lazygrad.distributed does).
+    All ranks must begin the collectives that concern them in one order. Messages of different collectives do
+    not match, so ranks that do not agree wait forever, and somebody has to look for that (_side_channel.py).
     """
 
     def __init__(self, communicator: Any = None) -> None:
@@ -139,9 +139,9 @@ class Transport:
         request.wait()
 
     def advance(self) -> None:
-        """Go on with everything that was begun: another rank may need a later collective to end an earlier one."""
-        done = self._are_done
-        if any([request.go_on(done) for request in self._active]):
+        """Go on with everything that was begun: other ranks may wait for a later collective first."""
+        ended = [request.go_on(self._are_done) for request in self._active]
+        if True in ended:
             self._active = [request for request in self._active if not request.done]
 
     def wait(self, request: Request) -> None:
@@ -250,12 +250,13 @@ def _all_reduce(
     bounds = [(count // size * place + min(place, count % size)) * item for place in range(size + 1)]
     parts = [slice(bounds[place], bounds[place + 1]) for place in range(size)]
     in_place = out.obj is into.obj and out.nbytes and _address(out) == _address(into)
-    begun = [group.send(place, piece) for place in group.peers for piece in _pieces(out[parts[place]])]
-    results: list[Phase] = []
+    begun = _sent(group, [out[part] for part in parts])
+    results: Phase = []
 
     def receive_results() -> None:
         for place in group.peers:
-            results.extend(group.receive(place, piece, 1) for piece in _pieces(into[parts[place]]))
+            for piece in _pieces(into[parts[place]]):
+                results.extend(group.receive(place, piece, 1))
 
     if not in_place:
         receive_results()
@@ -266,10 +267,10 @@ def _all_reduce(
             sent.extend(group.send(place, piece, 1))
 
     yield from _summed(group, combine, out[parts[group.me]], into[parts[group.me]], send_result)
-    yield sum(begun, [])
+    yield begun
     if in_place:  # the memory of what was sent has become free
         receive_results()
-    yield sum(results, sent)
+    yield results + sent
 
 
 def _summed_by_each(group: Group, combine: Any, out: Any, into: Any) -> Iterator[Phase]:
@@ -317,6 +318,13 @@ def _summed(
             tell(result)
 
 
+def _sent(group: Group, parts: Sequence[Any]) -> Phase:
+    """To each rank its part, in the pieces that it sums."""
+    return [
+        wait for place in group.peers for piece in _pieces(parts[place]) for wait in group.send(place, piece)
+    ]
+
+
 def _pieces(memory: Any) -> list[Any]:
     return [memory[at : at + PIECE] for at in range(0, len(memory), PIECE)]
 
@@ -334,9 +342,9 @@ def _reduce_scatter(
     _expect("reduce_scatter has results,", receives, 1)
     own, into = sends[group.me], receives[0]
     _same_length(own, into)
-    begun = [group.send(place, piece) for place in group.peers for piece in _pieces(sends[place])]
+    begun = _sent(group, sends)
     yield from _summed(group, combiner(op, dtype), own, into)
-    yield sum(begun, [])
+    yield begun
 
 
 def _all_gather(

@@ -1,7 +1,7 @@
 """What several ranks hold, combined on one of them: in numpy, always in the order of the ranks.
 
-One rank combines each element, from the first rank's value on, and the others receive its result. So all ranks have the
-same bits, and the same program with the same number of ranks gives them again, whatever arrives first.
+One rank combines each element, from the first rank's value on, and the others receive its result. So all
+ranks have the same bits, and the same program on as many ranks gives them again, whatever arrives first.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ import numpy as np
 
 from ..dtype import DType, dtypes, numpy_name
 
-#: How two values are combined. Of floats, `max` and `min` give NaN where either is NaN, as the kernels do.
+#: How two values are combined. Of floats, MAX and MIN give NaN where either is NaN, as the kernels do.
 OPS: dict[str, Callable[..., Any]] = {
-    "add": np.add,
-    "mul": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
+    "ADD": np.add,
+    "MUL": np.multiply,
+    "MAX": np.maximum,
+    "MIN": np.minimum,
+    "AND": np.bitwise_and,
+    "OR": np.bitwise_or,
+    "XOR": np.bitwise_xor,
 }
-_FOR_INTEGERS = ("and", "or", "xor")
+_FOR_INTEGERS = ("AND", "OR", "XOR")
 
 
-#: `combine(parts, own, out)`: the values of all ranks, of which one is this rank's `own`, combined into `out`. The
-#: other parts are overwritten; `out` may be the own one.
+#: `combine(parts, own, out)`: the values of all ranks, of which the one at `own` is this rank's, combined
+#: into `out`. The other parts are overwritten; `out` may be the own one.
 Combine = Callable[[Sequence[Any], int, Any], None]
 
 
 def combiner(op: str | None, dtype: DType) -> Combine:
     """What combines the values that several ranks hold, all memory of `dtype`.
 
-    Floats of 16 and 8 bits are combined in float32 and rounded once. Integers wrap around. Of bools the sum and
-    the maximum are "or", the product and the minimum "and".
+    Floats of 16 and 8 bits are combined in float32 and rounded once. Integers wrap around. Of bools the sum
+    and the maximum are "or", the product and the minimum "and".
     """
     if op not in OPS:
         raise ValueError(f"ranks combine values by one of {', '.join(OPS)}, not by {op!r}")

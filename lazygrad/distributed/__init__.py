@@ -1,0 +1,35 @@
+"""One program in several processes: `mpirun -n 4 python train.py`, in which `init()` comes first.
+
+Each process, a rank, has a device of its own, and runs the same code. Tensors that are spread over a mesh of
+all devices are computed together; the numbers are those of one process.
+"""
+
+from .checkpoints import load, save, steps
+from .starting import (
+    agree,
+    barrier,
+    broadcast,
+    host,
+    init,
+    is_main,
+    local_rank,
+    print_main,
+    rank,
+    world_size,
+)
+
+__all__ = [
+    "agree",
+    "barrier",
+    "broadcast",
+    "host",
+    "init",
+    "is_main",
+    "load",
+    "local_rank",
+    "print_main",
+    "rank",
+    "save",
+    "steps",
+    "world_size",
+]

@@ -4,7 +4,7 @@ Each process, a rank, has a device of its own, and runs the same code. Tensors t
 all devices are computed together; the numbers are those of one process.
 """
 
-from .checkpoints import load, save, steps
+from .checkpoints import load, read, save, steps
 from .starting import (
     agree,
     barrier,
@@ -29,6 +29,7 @@ __all__ = [
     "local_rank",
     "print_main",
     "rank",
+    "read",
     "save",
     "steps",
     "world_size",

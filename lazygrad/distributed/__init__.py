@@ -4,6 +4,7 @@ Each process, a rank, has a device of its own, and runs the same code. Tensors t
 all devices are computed together; the numbers are those of one process.
 """
 
+from ..device.mesh import Mesh
 from .checkpoints import load, read, save, steps
 from .starting import (
     agree,
@@ -19,6 +20,7 @@ from .starting import (
 )
 
 __all__ = [
+    "Mesh",
     "agree",
     "barrier",
     "broadcast",

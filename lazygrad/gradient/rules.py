@@ -9,6 +9,7 @@ from typing import Final
 from ..dtype import dtypes
 from ..ir.device import device_of
 from ..ir.index import sint
+from ..ir.mesh import box_at
 from ..ir.ops import COMPARISONS, Ops
 from ..ir.uop import UOp
 from ..shape import movement
@@ -270,17 +271,17 @@ def _assign(grad: UOp, node: UOp) -> Grads:
 
 def _multi(grad: UOp, node: UOp) -> Grads:
     """The gradient of each part, on its device; of copies, which are equal, the first one has it all."""
-    axis, devices = node.arg
-    targets = [UOp(Ops.DEVICE, arg=name) for name in devices]
-    if axis is None:
-        return (UOp(Ops.COPY, grad.dtype, (grad, targets[0])), *[None] * (len(devices) - 1))
+    arg, shape = node.arg, shape_of(node)
     parts: list[UOp | None] = []
-    begin: sint = 0
-    for part, target in zip(node.src, targets, strict=True):
-        end = add(begin, shape_of(part)[axis])
-        spans = tuple((begin, end) if i == axis else (0, size) for i, size in enumerate(shape_of(node)))
-        parts.append(UOp(Ops.COPY, grad.dtype, (movement.shrink(grad, spans), target)))
-        begin = end
+    done = set()
+    for place, device in zip(arg.here, arg.local, strict=True):
+        box = box_at(arg, shape, place)
+        if box in done:
+            parts.append(None)
+            continue
+        done.add(box)
+        target = UOp(Ops.DEVICE, arg=device)
+        parts.append(UOp(Ops.COPY, grad.dtype, (movement.shrink(grad, box), target)))
     return tuple(parts)
 
 

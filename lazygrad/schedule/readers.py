@@ -29,7 +29,8 @@ def add_readers(asked: Asked, pending: Pending) -> Asked:
         readers, waiting = _readers_of_ended(order, roots, ended, pending)
         if on_several(toposort_effective(readers)):
             wanted = set(roots)
-            readers = [reader for reader in separated(readers) if reader not in wanted]
+            last = next((root for root in reversed(roots) if root.op is Ops.COLLECTIVE), None)
+            readers = [reader for reader in separated(readers, last) if reader not in wanted]
         if readers:
             roots = roots + readers
             order = order + toposort_effective(readers, walked)

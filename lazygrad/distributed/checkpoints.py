@@ -397,8 +397,9 @@ class Checkpoint:
                 place = place * size + part.start + number
             if shape:
                 place = place * shape[last] + within[last].start
-            target = memoryview(found[outer]).cast("B") if found[outer].nbytes else memoryview(b"")
-            self._fill(entry, target, entry.begin + place * inner)
+            run = found[(*outer, ...)]
+            if run.nbytes:
+                self._fill(entry, memoryview(run.reshape(-1)).cast("B"), entry.begin + place * inner)
         return found
 
     def _fill(self, entry: _Entry, target: memoryview, at: int) -> None:

@@ -261,6 +261,12 @@ def _copy(grad: UOp, node: UOp) -> Grads:
     return (*parts, None)
 
 
+def _collective(grad: UOp, node: UOp) -> Grads:
+    raise NotImplementedError(
+        f"the gradient of {node.arg.kind}: gradients are asked of tensors on a mesh, not of what ranks send"
+    )
+
+
 def _assign(grad: UOp, node: UOp) -> Grads:
     if node.arg is not None:
         raise NotImplementedError(
@@ -327,6 +333,7 @@ GRADIENTS: dict[Ops, Rule] = {
     Ops.SCAN: _scan,
     # where data is
     Ops.COPY: _copy,
+    Ops.COLLECTIVE: _collective,
     Ops.CONTIGUOUS: lambda grad, node: (grad,),
     Ops.ASSIGN: _assign,
     Ops.MULTI: _multi,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from ..device.world import places_here
 from ..dtype import DType
 from ..ir.args import MultiArg
 from ..ir.device import device_of
@@ -74,8 +75,7 @@ def value_of(node: UOp) -> UOp:
     node = latest(node)
     if is_multi(node):
         return node
-    separation = Separation(toposort_effective([node]), RULES)
-    return separation.settled(node)
+    return Separation(toposort_effective([node]), RULES, _all_here(node)).settled(node)
 
 
 def layout_of_value(node: UOp) -> MultiArg:
@@ -84,8 +84,14 @@ def layout_of_value(node: UOp) -> MultiArg:
     if is_multi(node):
         found: MultiArg = node.arg
         return found
-    arg: MultiArg = Separation(toposort_effective([node]), RULES).of(node).arg
+    arg: MultiArg = Separation(toposort_effective([node]), RULES, _all_here(node)).of(node).arg
     return arg
+
+
+def _all_here(node: UOp) -> bool:
+    """Whether this process has all devices of a value: its parts are then all that it is made of."""
+    devices = device_of(node)
+    return isinstance(devices, tuple) and len(places_here(devices)) == len(devices)
 
 
 def laid_like(node: UOp, memory: UOp) -> UOp:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir.device import device_of
-from ..ir.ops import MOVEMENT, Ops
+from ..ir.ops import MOVEMENT, TRANSFERS, Ops
 from ..ir.pattern import PatternMatcher, UPat
 from ..ir.rewrite import rewrite_node
 from ..ir.uop import UOp, keep_origin
@@ -57,6 +57,11 @@ def _copied(copy: UOp, x: UOp, device: UOp) -> UOp:
     return copy.replace(src=(in_order(x), device))
 
 
+def _sent(node: UOp) -> UOp:
+    """A COLLECTIVE sends memory that is in order, after the one before it."""
+    return node.replace(src=(in_order(node.src[0]), *node.src[1:]))
+
+
 def _sorted(sort: UOp, x: UOp) -> UOp:
     """A SORT reads memory that is in order."""
     return sort.replace(src=(in_order(x),))
@@ -82,7 +87,14 @@ def _by_routine(routine: UOp) -> UOp:
 def _gathered(gather: UOp, x: UOp, index: UOp) -> UOp:
     """A GATHER reads movements on memory: at places that only the data knows nothing can be computed."""
     base, _ = base_and_tracker(x)
-    if is_held(base) or base.op in (Ops.CONTIGUOUS, Ops.COPY, Ops.ASSIGN, Ops.SCATTER, Ops.ROUTINE, Ops.LOOP):
+    if is_held(base) or base.op in (
+        Ops.CONTIGUOUS,
+        Ops.ASSIGN,
+        Ops.SCATTER,
+        Ops.ROUTINE,
+        Ops.LOOP,
+        *TRANSFERS,
+    ):
         return gather
     return gather.replace(src=(UOp(Ops.CONTIGUOUS, x.dtype, (x,)), index))
 
@@ -99,6 +111,7 @@ memory_rules = PatternMatcher(
         (UPat(Ops.DETACH, src=(x,)), x),
         (UPat(Ops.CONTIGUOUS, src=(UPat(Ops.CONTIGUOUS, name="x"),), arg=None), x),
         (UPat(Ops.COPY, src=(x, device), name="copy"), _copied),
+        (UPat(Ops.COLLECTIVE, name="node"), _sent),
         (UPat(Ops.SORT, src=(x,), name="sort"), _sorted),
         (UPat(Ops.CUSTOM, name="node"), _custom),
         (UPat((Ops.ROUTINE, Ops.LOOP), name="routine"), _by_routine),

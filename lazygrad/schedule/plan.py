@@ -18,7 +18,7 @@ from ..config import CHECK, PLAN_FOR
 from ..device import Device, DeviceError
 from ..ir.device import device_of
 from ..ir.loop import Loop, LoopPlan
-from ..ir.ops import Ops
+from ..ir.ops import TRANSFERS, Ops
 from ..ir.spec import KERNEL, PLAIN, verify
 from ..ir.uop import UOp
 from ..renderer import Renderer
@@ -132,7 +132,7 @@ def _build_kernels(writes: Writes, job: Job) -> Template:
 
 def _check_kernels(template: Template, name: str) -> None:
     for kernel in template.kernels:
-        if kernel.ast.op is not Ops.COPY:
+        if kernel.ast.op not in TRANSFERS:
             verify(kernel.ast, KERNEL, name)
 
 

@@ -29,11 +29,12 @@ ON_TERMS = MOVEMENT | {Ops.ADD, Ops.SUB, Ops.NEG, Ops.MUL, Ops.FDIV, Ops.REDUCE_
 class Separation:
     """What each node of one walk is: a MULTI of plain parts, or a plain node of one device or none.
 
-    rules  op → how its result lies, and what it is made of
+    rules    op → how its result lies, and what it is made of
+    records  whether nodes become what they are here; else it is only looked at
     """
 
-    def __init__(self, order: Iterable[UOp], rules: Mapping[Ops, Rule]) -> None:
-        self.rules = rules
+    def __init__(self, order: Iterable[UOp], rules: Mapping[Ops, Rule], records: bool = True) -> None:
+        self.rules, self.records = rules, records
         self.value: dict[UOp, UOp] = {}
         self.readers: dict[UOp, int] = {}
         self.wishes: dict[UOp, MultiArg] = {}
@@ -79,7 +80,8 @@ class Separation:
         self.value[node] = value
         for part in value.src if is_multi(value) else (value,):
             keep_origin(below_movement(part), node)
-        set_becomes(node, value)
+        if self.records:
+            set_becomes(node, value)
         return value
 
     def _value(self, node: UOp) -> UOp:

@@ -133,7 +133,9 @@ class Sharding(Tensor):
     def _shard_places(self, devices: Any, axis: Any) -> tuple[MeshArg, list[Place]]:
         """The mesh that is meant, and what each of its axes does to this tensor."""
         if not isinstance(devices, Iterable):
-            raise TypeError(f"shard: devices must be a string, a sequence of strings or a Mesh, not {devices!r}")
+            raise TypeError(
+                f"shard: devices must be a string, a sequence of strings or a Mesh, not {devices!r}"
+            )
         if not isinstance(devices, MeshArg):
             if isinstance(axis, Mapping):
                 raise TypeError("axes are named where there is a Mesh: shard(mesh, {axis: name})")

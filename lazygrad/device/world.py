@@ -7,7 +7,7 @@ several devices hold together, a rank has the parts of its own devices.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -55,11 +55,14 @@ class World:
 
     rank, size  which of how many this one is
     transport   None where nothing is sent: in one process, or where a program is only predicted
+    agree       ends the job on all ranks if they are not about to do the same. It is given what, in words;
+                what must be the same on all ranks; and by group of ranks, what must be the same on those
     """
 
     rank: int = 0
     size: int = 1
     transport: Transport | None = None
+    agree: Callable[[str, bytes, Mapping[tuple[int, ...], bytes]], None] | None = None
 
     def owner(self, device: str) -> int:
         """The rank that has a device: the one of its number, as rank 1 has CPU:1."""

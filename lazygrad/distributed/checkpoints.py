@@ -45,6 +45,8 @@ VERSION = 1
 AT_ONCE = 4096
 _STEP = re.compile(r"step-([0-9]{8,})(\.before)?")
 _RANDOM = "lazygrad.random"
+#: Which rank writes each piece, by its key.
+Plan = dict[str, tuple[int, Piece]]
 
 
 # ---- which there are ----
@@ -93,8 +95,8 @@ def save(
     notes   what else it carries along: anything that JSON can say
 
     Each rank writes the parts that it has; of copies each is written once, and whole tensors that all ranks
-    have are divided between them. A checkpoint appears when all of it is on disk. Whatever kills the job before
-    that, the last complete one is still there.
+    have are divided between them. A checkpoint appears when all of it is on disk. Whatever kills the job
+    before that, the last complete one is still there.
     """
     if not isinstance(state, TrainingState):
         raise TypeError(
@@ -138,10 +140,8 @@ def _key(name: str, box: Box) -> str:
     return f"{name}[{','.join(f'{begin}:{end}' for begin, end in box)}]"
 
 
-def _plan(
-    pieces: Mapping[str, Sequence[Piece]], tensors: Mapping[str, Tensor]
-) -> dict[str, tuple[int, Piece]]:
-    """Which rank writes each piece, under which key: of those that have it, the one with the least to write."""
+def _plan(pieces: Mapping[str, Sequence[Piece]], tensors: Mapping[str, Tensor]) -> Plan:
+    """Which rank writes each piece, and its key: of those that have it, the one with the least to write."""
     load = [0] * world_size()
     found = {}
     for name, parts in pieces.items():
@@ -156,7 +156,7 @@ def _plan(
 def _index(
     tensors: Mapping[str, Tensor],
     pieces: Mapping[str, Sequence[Piece]],
-    plan: Mapping[str, tuple[int, Piece]],
+    plan: Plan,
     content: Mapping[str, Any],
     step: int,
 ) -> dict[str, Any]:

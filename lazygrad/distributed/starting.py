@@ -19,6 +19,7 @@ from ..config import THREADS, usable_cores
 from ..device import Device, GlobalCounters
 from ..locks import in_main_thread
 from ..runtime._mpi import Transport
+from ..device.world import World, set_world
 from ..runtime._side_channel import SideChannel
 from ..tensor import Tensor
 
@@ -92,6 +93,7 @@ def _begin(transport: Transport, timeout: float) -> None:
     kind = Device.DEFAULT.partition(":")[0]
     Device.DEFAULT = kind if transport.rank == 0 else f"{kind}:{transport.rank}"
     _Started.channel = SideChannel(transport, timeout, _life, _end)
+    set_world(World(transport.rank, transport.size, transport, _Started.channel.agree))
     sys.excepthook = _excepthook
     if in_main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminated)
@@ -195,13 +197,12 @@ def print_main(*values: Any, **options: Any) -> None:
 
 def barrier() -> None:
     """Return when all ranks have called this."""
-    if _Started.transport is not None:
-        agree("a barrier", b"")
+    agree("a barrier", b"")
 
 
 def broadcast(value: Any) -> Any:
     """What rank 0 was given, on all ranks: a Python value that can be pickled. Tensors have meshes."""
-    return value if _Started.transport is None else _Started.transport.comm.bcast(value)
+    return value if _Started.transport is None else _Started.transport.broadcast(value)
 
 
 def agree(what: str, digest: bytes) -> None:

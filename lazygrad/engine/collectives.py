@@ -6,6 +6,7 @@ do neither run meanwhile.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..device.world import Request, world
 from ..dtype import DType
 from ..ir.args import CollectiveArg
 from ..ir.uop import UOp
+from ..schedule.alike import take_planned
 
 
 def start(ast: UOp, target: Any, source: Any) -> Request | None:
@@ -37,6 +39,49 @@ def start(ast: UOp, target: Any, source: Any) -> Request | None:
     size = dtype.itemsize
     sends = [read[begin * size : end * size] for begin, end in arg.sends]
     return transport.start(arg.kind, ranks, op, sends, _parts(into, arg.receives, size), dtype)
+
+
+#: The plans that all ranks have agreed on, and so many at most.
+_agreed: set[tuple[tuple[CollectiveArg, DType], ...]] = set()
+_MOST_AGREED = 4096
+
+
+def agree(asts: Iterable[UOp]) -> None:
+    """Before collectives run for the first time: compare them with those of the other ranks.
+
+    A rank that begins others would wait in vain, or take other numbers for its own. What a group of ranks
+    sends must be the same on those ranks; what is sent by how many, and what was planned, on all.
+    """
+    world_agrees = world().agree
+    plan = tuple([(ast.arg, ast.dtype) for ast in asts])
+    planned = take_planned()
+    if world_agrees is None or (plan in _agreed and not planned):
+        return
+    kinds = [
+        f"{arg.kind} {arg.op.name if arg.op else ''} of {dtype} by {len(arg.group)}" for arg, dtype in plan
+    ]
+    groups: dict[tuple[int, ...], list[str]] = {}
+    for (arg, _), kind in zip(plan, kinds, strict=True):
+        ranks = tuple([world().owner(name) for name in arg.group])
+        groups.setdefault(ranks, []).append(f"{kind}: {_lengths(arg)}")
+    first = ", ".join([f"{arg.kind} {dtype} {_lengths(arg)}" for arg, dtype in plan[:3]])
+    what = f"a plan of {len(plan)} collectives ({first}{', ...' if len(plan) > 3 else ''})"
+    world_agrees(
+        what, _digest([*kinds, planned.hex()]), {ranks: _digest(each) for ranks, each in groups.items()}
+    )
+    if len(_agreed) >= _MOST_AGREED:
+        _agreed.clear()
+    _agreed.add(plan)
+
+
+def _lengths(arg: CollectiveArg) -> str:
+    """The elements that all of the group say alike; what two send each other differs from pair to pair."""
+    alike = {"all_reduce": arg.receives, "reduce_scatter": arg.sends, "all_gather": arg.receives}
+    return str(alike.get(arg.kind, ""))
+
+
+def _digest(texts: Sequence[str]) -> bytes:
+    return hashlib.sha256("\n".join(texts).encode()).digest()
 
 
 def _parts(memory: memoryview, counts: Sequence[int], size: int) -> list[memoryview]:

@@ -35,7 +35,7 @@ from ..schedule.kernelize import kernelize, planning
 from ..schedule.readers import Pending
 from ..schedule.versions import latest, next_version
 from .arena import Arena, place_intermediates
-from .collectives import Flying, Hazards, start, text_of
+from .collectives import Flying, Hazards, agree, start, text_of
 from .growing import make_ready
 from .index_errors import look, note_launch, problem_of
 
@@ -94,8 +94,11 @@ def run_schedule(items: Sequence[ScheduleItem]) -> bool:
     """Run the items in order. False where another thread took some and failed: plan again."""
     mark = _Mark()
     arena: Arena | None = None
-    flights = _Flights() if any(item.ast.op is Ops.COLLECTIVE for item in items) else None
+    sent = [item.ast for item in items if item.ast.op is Ops.COLLECTIVE]
+    flights = _Flights() if sent else None
     try:
+        if sent:
+            agree(sent)
         with planning:
             for item in items:
                 other = item.kernel.facts.get("runner")

@@ -130,13 +130,14 @@ class Transport:
             self._active.append(request)
         return request
 
-    def barrier(self) -> None:
-        """Return when all ranks have called this."""
-        self.last = "barrier"
+    def broadcast(self, value: Any) -> Any:
+        """What rank 0 was given, on all ranks: any value that can be pickled."""
+        self.last = self.waiting = "broadcast of a Python value"
         self.begun += 1
-        request = Request(self, self.last, iter([[self.comm.Ibarrier()]]))
-        self._active.append(request)
-        request.wait()
+        try:
+            return self.comm.bcast(value)
+        finally:
+            self.waiting = None
 
     def advance(self) -> None:
         """Go on with everything that was begun: other ranks may wait for a later collective first."""

@@ -19,8 +19,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ._mpi import Transport
 
@@ -70,6 +70,27 @@ class Rank:
         self.ended = self.ended or line["ended"]
 
 
+class Vote(NamedTuple):
+    """What a rank is about to do: in words, and what must be the same on all ranks, and on groups of them."""
+
+    what: str
+    digest: str
+    groups: dict[str, str]
+
+
+def differ(one: int, vote: Vote, other: int, others: Vote) -> bool:
+    """Whether two ranks are not about to do the same."""
+    if vote.digest != others.digest:
+        return True
+    common = {
+        group for group in {**vote.groups, **others.groups} if {one, other} <= set(map(int, group.split(",")))
+    }
+    return any(vote.groups.get(group) != others.groups.get(group) for group in common)
+
+
+_NO_GROUPS: Mapping[tuple[int, ...], bytes] = {}
+
+
 class SideChannel:
     """This rank's end of it; on rank 0 also the one who looks at all.
 
@@ -86,7 +107,7 @@ class SideChannel:
         self._lock = threading.RLock()
         self._heard = threading.Condition(self._lock)
         self._agreed = self._asked = 0
-        self._votes: dict[int, dict[int, tuple[str, str]]] = {}
+        self._votes: dict[int, dict[int, Vote]] = {}
         self._ended = False
         self.fault: str | None = None  #: why the job ends
         host, pid = socket.gethostname(), os.getpid()
@@ -137,17 +158,19 @@ class SideChannel:
 
     # ---- what this rank says ----
 
-    def agree(self, what: str, digest: bytes) -> None:
+    def agree(self, what: str, digest: bytes, groups: Mapping[tuple[int, ...], bytes] = _NO_GROUPS) -> None:
         """Return when all ranks have called this with the same; if one has not, the job ends and says which.
 
         what    in words, for the message         digest  what must be the same
+        groups  ranks, and what must be the same on those
         """
+        among = {",".join(map(str, ranks)): each.hex() for ranks, each in groups.items()}
         with self._lock:
             self._asked += 1
             number = self._asked
         self.transport.waiting = f"the agreement on {what}"
         try:
-            self._say({"agree": number, "what": what, "digest": digest.hex()})
+            self._say({"agree": number, "what": what, "digest": digest.hex(), "groups": among})
             with self._heard:
                 while self._agreed < number:
                     self._heard.wait(0.1)
@@ -263,25 +286,24 @@ class SideChannel:
     def _hear(self, number: int, line: dict[str, Any]) -> None:
         rank = self.ranks[number]
         if "agree" in line:
-            self._vote(number, line["agree"], line["what"], line["digest"])
+            self._vote(number, line["agree"], Vote(line["what"], line["digest"], line["groups"]))
         elif "failed" in line:
             self._stop(f"{rank.name()} {line['failed']}; its last collective was {rank.last}")
         else:
             rank.hear(line)
 
-    def _vote(self, number: int, about: int, what: str, digest: str) -> None:
+    def _vote(self, number: int, about: int, vote: Vote) -> None:
         with self._heard:
             votes = self._votes.setdefault(about, {})
-            votes[number] = what, digest
-            if len(set(votes.values())) > 1:
-                said: dict[tuple[str, str], list[str]] = {}
-                for each in sorted(votes):
-                    said.setdefault(votes[each], []).append(self.ranks[each].name())
-                texts = [f"{', '.join(names)}: {vote[0]} ({vote[1][:8]})" for vote, names in said.items()]
-                lasts = f"the last collective of {self.ranks[number].name()} was {self.ranks[number].last}"
+            others = [each for each in votes if differ(each, votes[each], number, vote)]
+            votes[number] = vote
+            if others:
+                names = sorted([*others[:3], number])
+                texts = "; ".join([f"{self.ranks[each].name()}: {votes[each].what}" for each in names])
+                rank = self.ranks[number]
                 self._stop(
-                    "ranks are about to do different things, and would wait for each other: "
-                    f"{'; '.join(texts)}. All ranks must run the same code on the same shapes; {lasts}"
+                    f"ranks are about to do different things, and would wait for each other: {texts}. All must "
+                    f"run the same code on the same shapes; the last collective of {rank.name()} was {rank.last}"
                 )
             if len(votes) == self.size:
                 del self._votes[about]

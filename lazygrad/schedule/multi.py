@@ -21,6 +21,7 @@ from ..ir.uop import UOp
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
+from .alike import note_planned
 from .collectives import (
     in_memory_of_its_own,
     in_order,
@@ -62,6 +63,7 @@ def separated(roots: Sequence[UOp], behind: UOp | None = None) -> list[UOp]:
         last = last_collective()
     if last is not None and last is not behind:
         found[last] = None
+        note_planned(roots)
     return list(found)
 
 

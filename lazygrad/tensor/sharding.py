@@ -199,7 +199,7 @@ class Sharding(Tensor):
         Placement(devices: pending sum)
         """
         if not isinstance(self.device, tuple):
-            return Placement(layout(MeshArg.of((self.device,)), (None,), {}))
+            return Placement(MultiArg(MeshArg.of((self.device,)), (None,), (), (0,)))
         return Placement(layout_of_value(self.uop))
 
     def shard_like(self, other: Tensor) -> Tensor:

@@ -121,23 +121,19 @@ def run_ranks(folder: Path, size: int, script: str) -> list[str]:
     path.write_text(script)
     root = str(Path(__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": root, "THREADS": "1"}
-    started = [
-        subprocess.Popen(
-            [sys.executable, __file__, str(folder), str(rank), str(size), str(path)],
-            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        for rank in range(size)
-    ]
-    found = []
+    started = []
+    for rank in range(size):
+        command = [sys.executable, __file__, str(folder), str(rank), str(size), str(path)]
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen(command, env=environment, text=True, stdout=pipe, stderr=pipe))
     try:
-        for process in started:
-            out, error = process.communicate(timeout=240)
-            assert process.returncode == 0, error
-            found.append(out)
+        found = [process.communicate(timeout=240) for process in started]
     finally:
         for process in started:
             process.kill()
-    return found
+    errors = [error for process, (_, error) in zip(started, found, strict=True) if process.returncode]
+    assert not errors, "\n".join(errors)
+    return [out for out, _ in found]
 
 
 if __name__ == "__main__":

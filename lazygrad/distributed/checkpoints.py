@@ -28,6 +28,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..device import flat_bytes
 from ..dtype import DType, numpy_name
 from ..nn.formats.safetensors import DTYPES, NAMES, read_header, read_metadata, write_safetensors
 from ..nn.formats.source import FileFormatError, Path, Source, shown
@@ -304,7 +305,7 @@ class Checkpoint:
         for file in index["weight_map"].values():
             if type(file) is not str or pathlib.PurePath(file).name != file:
                 source.refuse(f"it names the file {shown(str(file))}, which is not in its folder")
-        return index["weight_map"]
+        return dict(index["weight_map"])
 
     def _tensors(self, source: Source, headers: Mapping[str, Any]) -> dict[str, _Stored]:
         entries: dict[str, tuple[tuple[int, ...], DType, str, int]] = {}
@@ -399,7 +400,7 @@ class Checkpoint:
                 place = place * shape[last] + within[last].start
             run = found[(*outer, ...)]
             if run.nbytes:
-                self._fill(entry, memoryview(run.reshape(-1)).cast("B"), entry.begin + place * inner)
+                self._fill(entry, flat_bytes(run), entry.begin + place * inner)
         return found
 
     def _fill(self, entry: _Entry, target: memoryview, at: int) -> None:

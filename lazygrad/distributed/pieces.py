@@ -36,7 +36,7 @@ def is_whole(box: Box, shape: Sequence[Any]) -> bool:
 
 
 def _whole(tensor: Tensor) -> Box:
-    return tuple([(0, size) for size in tensor.shape])
+    return tuple([(0, size) for size in tensor.shape])  # type: ignore[misc]
 
 
 def pieces_of(tensor: Tensor) -> list[Piece]:

@@ -17,9 +17,9 @@ from typing import Any
 
 from ..config import THREADS, usable_cores
 from ..device import Device, GlobalCounters
+from ..device.world import World, set_world
 from ..locks import in_main_thread
 from ..runtime._mpi import Transport
-from ..device.world import World, set_world
 from ..runtime._side_channel import SideChannel
 from ..tensor import Tensor
 

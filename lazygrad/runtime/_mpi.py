@@ -86,7 +86,7 @@ class Transport:
         self.waiting: str | None = None
         self.steps = self.begun = 0
         self._bytes, self._are_done = MPI.BYTE, MPI.Request.Testall
-        self._most_tag: int = self.comm.Get_attr(MPI.TAG_UB)
+        self._most_tag = int(self.comm.Get_attr(MPI.TAG_UB) or 0)
         self._active: list[Request] = []
         self._counts = [0] * self.size  # collectives together with each rank, the same number on both sides
         self._spare: dict[int, list[Any]] = {}
@@ -120,8 +120,7 @@ class Transport:
         phases = _KINDS.get(kind)
         if phases is None:
             raise ValueError(f"a collective is one of {', '.join(_KINDS)}, not {kind!r}")
-        out = [memoryview(each).cast("B") if len(each) else _EMPTY for each in map(memoryview, sends)]
-        into = [memoryview(each).cast("B") if len(each) else _EMPTY for each in map(memoryview, receives)]
+        out, into = [_bytes_of(each) for each in sends], [_bytes_of(each) for each in receives]
         nbytes = max(sum(map(len, out)), sum(map(len, into)))
         check, self.last = self._words(kind, ranks, op, dtype, nbytes)
         self.begun += 1
@@ -203,6 +202,11 @@ class Transport:
 
 
 _EMPTY = memoryview(bytearray())
+
+
+def _bytes_of(buffer: Any) -> Any:
+    view = memoryview(buffer)
+    return view.cast("B") if view.nbytes else _EMPTY
 
 
 class Group:

@@ -277,7 +277,7 @@ class SideChannel:
                 beaten = now
                 self._beat()
                 self._tell_all({"beat": True})
-                fault = self._find_fault(now)
+                fault = find_fault(self.ranks, now, self.timeout)
                 if fault is not None:
                     self._stop(fault)
             if all(rank.ended for rank in self.ranks):
@@ -302,41 +302,15 @@ class SideChannel:
                 texts = "; ".join([f"{self.ranks[each].name()}: {votes[each].what}" for each in names])
                 rank = self.ranks[number]
                 self._stop(
-                    f"ranks are about to do different things, and would wait for each other: {texts}. All must "
-                    f"run the same code on the same shapes; the last collective of {rank.name()} was {rank.last}"
+                    f"ranks are about to do different things, and would wait for each other: {texts}. All "
+                    "must run the same code on the same shapes; the last collective of "
+                    f"{rank.name()} was {rank.last}"
                 )
             if len(votes) == self.size:
                 del self._votes[about]
                 self._agreed = about
                 self._heard.notify_all()
                 self._tell_all({"agreed": about})
-
-    def _find_fault(self, now: float) -> str | None:
-        """What keeps the ranks from going on, if it has lasted long enough."""
-        for rank in self.ranks:
-            if not rank.ended and now - rank.heard > self.timeout:
-                return f"{rank.silent(self.timeout)}; its last collective was {rank.last}"
-        waiting = [rank for rank in self.ranks if rank.waiting is not None]
-        if not waiting:
-            return None
-        still = min(now - rank.changed for rank in waiting)
-        others = [rank for rank in self.ranks if rank.waiting is None]
-        ended = [rank for rank in others if rank.ended]
-        if ended and still > ENDED and len(ended) == len(others):
-            return f"{_first(ended)}, and others wait for it: {_first(waiting)}"
-        idle = [rank for rank in others if not rank.ended and now - rank.changed > self.timeout]
-        if idle and still > self.timeout and len(idle) + len(ended) == len(others):
-            return (
-                f"{idle[0].name()} hangs: for {self.timeout:g} s it has run nothing of lazygrad, while "
-                f"{_first(waiting)}. Its last collective was {idle[0].last} (if it does something that takes "
-                "long: lazygrad.distributed.init(timeout=...))"
-            )
-        if not others:
-            alike = len({rank.waiting for rank in waiting}) == 1
-            if still > (self.timeout * SAME_TIMES if alike else DIFFERENT):
-                what = "no message has come" if alike else "all ranks wait, for different things"
-                return f"{what}: {'; '.join(rank.doing() for rank in self.ranks[:8])}"
-        return None
 
     def _tell_all(self, line: dict[str, Any]) -> None:
         data = json.dumps(line).encode() + b"\n"
@@ -361,6 +335,34 @@ class SideChannel:
     def _lines(self, number: int, data: bytes) -> list[dict[str, Any]]:
         *lines, self._texts[number] = (self._texts[number] + data).split(b"\n")
         return [json.loads(line) for line in lines]
+
+
+def find_fault(ranks: Sequence[Rank], now: float, timeout: float) -> str | None:
+    """What keeps the ranks from going on, if it has lasted long enough."""
+    for rank in ranks:
+        if not rank.ended and now - rank.heard > timeout:
+            return f"{rank.silent(timeout)}; its last collective was {rank.last}"
+    waiting = [rank for rank in ranks if rank.waiting is not None]
+    if not waiting:
+        return None
+    still = min(now - rank.changed for rank in waiting)
+    others = [rank for rank in ranks if rank.waiting is None]
+    ended = [rank for rank in others if rank.ended]
+    if ended and still > ENDED and len(ended) == len(others):
+        return f"{_first(ended)}, and others wait for it: {_first(waiting)}"
+    idle = [rank for rank in others if not rank.ended and now - rank.changed > timeout]
+    if idle and still > timeout and len(idle) + len(ended) == len(others):
+        return (
+            f"{idle[0].name()} hangs: for {timeout:g} s it has run nothing of lazygrad, while "
+            f"{_first(waiting)}. Its last collective was {idle[0].last} (if it does something that takes "
+            "long: lazygrad.distributed.init(timeout=...))"
+        )
+    if not others:
+        alike = len({rank.waiting for rank in waiting}) == 1
+        if still > (timeout * SAME_TIMES if alike else DIFFERENT):
+            what = "no message has come" if alike else "all ranks wait, for different things"
+            return f"{what}: {'; '.join(rank.doing() for rank in ranks[:8])}"
+    return None
 
 
 def _first(ranks: Sequence[Rank]) -> str:

@@ -18,6 +18,7 @@ from .starting import (
     rank,
     world_size,
 )
+from .world_mesh import world_mesh
 
 __all__ = [
     "Mesh",
@@ -34,5 +35,6 @@ __all__ = [
     "read",
     "save",
     "steps",
+    "world_mesh",
     "world_size",
 ]

@@ -10,6 +10,7 @@ from the layouts alone.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -45,7 +46,7 @@ from .layouts import (
     with_ends,
     without_axis,
 )
-from .versions import placed
+from .versions import effective, placed, set_becomes
 
 
 def multi(parts: Iterable[UOp], arg: MultiArg) -> UOp:
@@ -329,13 +330,16 @@ def _at(arg: MultiArg, number: int, place: int | None) -> MultiArg:
 
 
 class _Walk(threading.local):
-    """The last COLLECTIVE of the walk of this thread: the next one goes behind it."""
+    """The last COLLECTIVE of the walk of this thread: the next one goes behind it; and the number of the plan
+    that is being made, 0 outside of one.
+    """
 
     last: UOp | None = None
-    open = False
+    plan = 0
 
 
 _walk = _Walk()
+_plans = itertools.count(1)
 
 
 @contextlib.contextmanager
@@ -345,20 +349,28 @@ def in_order(first: UOp | None = None) -> Iterator[Callable[[], UOp | None]]:
 
     first  the one that comes before those of the block
     """
-    before = _walk.last, _walk.open
-    _walk.last, _walk.open = first, True
+    before = _walk.last, _walk.plan
+    _walk.last = first
+    _walk.plan = next(_plans) if first is None else first.facts["in_plan"]
     try:
         yield lambda: _walk.last
     finally:
-        _walk.last, _walk.open = before
+        _walk.last, _walk.plan = before
 
 
 def behind_the_last(node: UOp) -> UOp:
     """A COLLECTIVE that names the one before it in the walk."""
-    if not _walk.open or len(node.src) > 1:
+    known = effective(node)
+    if known is not node or not _walk.plan or len(node.src) > 1:
+        return known  # for another reader of the same plan
+    if node.facts.get("in_plan") == _walk.plan:
         return node
     if _walk.last is not None:
-        node = node.replace(src=(node.src[0], _walk.last))
+        made = node.replace(src=(node.src[0], _walk.last))
+        made.facts["alone"] = node
+        set_becomes(node, made)
+        node = made
+    node.facts["in_plan"] = _walk.plan
     _walk.last = node
     return node
 

@@ -32,7 +32,7 @@ from .collectives import (
 from .graph import Asked, toposort_effective
 from .in_memory import is_held
 from .layouts import all_here, copied
-from .multi_rules import RULES
+from .multi_rules import NO_RULE, RULES
 from .separation import Separation
 from .versions import effective, empty_buffer, in_shape, latest, new_buffer
 
@@ -53,7 +53,7 @@ def separated(roots: Sequence[UOp], behind: UOp | None = None) -> list[UOp]:
     roots = [effective(root) for root in roots]
     found: dict[UOp, None] = {}
     with in_order(behind) as last_collective:
-        separation = Separation(toposort_effective(roots), RULES)
+        separation = Separation(toposort_effective(roots), RULES, NO_RULE)
         for root in roots:
             value = separation.keep(root)
             for part in value.src if is_multi(value) else (value,):
@@ -77,7 +77,7 @@ def value_of(node: UOp) -> UOp:
     node = latest(node)
     if is_multi(node):
         return node
-    return Separation(toposort_effective([node]), RULES, _all_here(node)).settled(node)
+    return Separation(toposort_effective([node]), RULES, NO_RULE, _all_here(node)).settled(node)
 
 
 def layout_of_value(node: UOp) -> MultiArg:
@@ -86,7 +86,7 @@ def layout_of_value(node: UOp) -> MultiArg:
     if is_multi(node):
         found: MultiArg = node.arg
         return found
-    arg: MultiArg = Separation(toposort_effective([node]), RULES, _all_here(node)).of(node).arg
+    arg: MultiArg = Separation(toposort_effective([node]), RULES, NO_RULE, _all_here(node)).of(node).arg
     return arg
 
 
@@ -101,6 +101,14 @@ def laid_like(node: UOp, memory: UOp) -> UOp:
     if layout_of_value(node) == memory.arg:
         return node
     return UOp(Ops.CONTIGUOUS, node.dtype, (node,), memory.arg)
+
+
+def placed_as_leaf(gradient: UOp, leaf: UOp) -> UOp:
+    """The gradient of a leaf: where that is in parts, it will be in the same."""
+    memory = latest(leaf)
+    if not is_multi(memory) or not memory.arg.axes:
+        return gradient
+    return UOp(Ops.CONTIGUOUS, gradient.dtype, (gradient,), memory.arg)
 
 
 def sharded(node: UOp, target: MultiArg) -> UOp:

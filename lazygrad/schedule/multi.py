@@ -21,17 +21,12 @@ from ..ir.uop import UOp
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
-from .collectives import (
-    in_memory_of_its_own,
-    in_order,
-    is_multi,
-    multi,
-    part_at,
-)
+from .between_ranks import in_order
 from .graph import Asked, toposort_effective
 from .in_memory import is_held
 from .layouts import all_here, copied
 from .multi_rules import NO_RULE, RULES
+from .parts import in_memory_of_its_own, is_multi, multi, part_at
 from .separation import Separation
 from .versions import effective, empty_buffer, in_shape, latest, new_buffer
 

@@ -46,8 +46,8 @@ class DataLoader:
                 of them, the batches
     rank, world      read this rank's share of each batch: share `rank` of `world`, divided as Tensor.shard
                      does it. The orders need one seed on all ranks (`distributed.init` sees to that)
-    mesh, axis       the same, and batches are whole: tensors on a mesh, their first axis split along `axis` of
-                     the mesh, of which each process reads what its devices have
+    mesh, axis       the same, and batches are whole: tensors on a mesh, their first axis split along `axis`,
+                     of which each process reads what its devices have
     worker_init_fn   called in each worker with its number, 0, 1, ..., before it reads
     timeout     seconds that a batch of a worker may take, TimeoutError if longer; 0: as long as it takes
 

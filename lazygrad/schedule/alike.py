@@ -1,8 +1,8 @@
 """What all ranks plan alike, for them to compare before they run it (engine/collectives.py).
 
 What several devices hold together is the same graph on all ranks, down to the parts that a rank has; what
-one device holds may be another one on each rank. Of graphs in which nothing is sent nothing is noted: one rank
-may print, or look at a value.
+one device holds may be another one on each rank. Of graphs in which nothing is sent nothing is noted: one
+rank may print, or look at a value.
 """
 
 from __future__ import annotations

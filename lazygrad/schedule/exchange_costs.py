@@ -8,7 +8,7 @@ Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms".) Slicing a c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..ir.args import MultiArg
 from ..ir.mesh import mesh_axes
@@ -21,10 +21,10 @@ from .layouts import (
 )
 
 
-def cheapest(choices: Sequence[MultiArg], values: Sequence[UOp]) -> tuple[MultiArg, str]:
-    """The layout into which the values are brought with fewest bytes, the first of several; and why."""
+def cheapest(choices: Sequence[MultiArg], cost: Callable[[MultiArg], float]) -> tuple[MultiArg, str]:
+    """The layout that costs fewest bytes, the first of several; and why."""
     options = list(dict.fromkeys(choices))
-    costs = [sum(received(value, choice) for value in values) for choice in options]
+    costs = list(map(cost, options))
     best = min(range(len(options)), key=costs.__getitem__)
     told = ", ".join(f"{layout_text(o)}: {_bytes(c)}" for o, c in zip(options, costs, strict=True))
     return options[best], f"laid {layout_text(options[best])}, since each device receives ({told})"

@@ -22,17 +22,12 @@ from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
 from .alike import digest_of, note_planned
-from .collectives import (
-    in_memory_of_its_own,
-    in_order,
-    is_multi,
-    multi,
-    part_at,
-)
+from .between_ranks import in_order
 from .graph import Asked, toposort_effective
 from .in_memory import is_held
 from .layouts import all_here, copied
-from .multi_rules import RULES
+from .multi_rules import NO_RULE, RULES
+from .parts import in_memory_of_its_own, is_multi, multi, part_at
 from .separation import Separation
 from .versions import effective, empty_buffer, in_shape, latest, new_buffer
 
@@ -55,7 +50,7 @@ def separated(roots: Sequence[UOp], behind: UOp | None = None) -> list[UOp]:
     order = toposort_effective(roots)
     graph = digest_of(roots, order) if world().agree is not None else b""  # nodes become others below
     with in_order(behind) as last_collective:
-        separation = Separation(order, RULES)
+        separation = Separation(order, RULES, NO_RULE)
         for root in roots:
             value = separation.keep(root)
             for part in value.src if is_multi(value) else (value,):
@@ -79,7 +74,7 @@ def value_of(node: UOp) -> UOp:
     node = latest(node)
     if is_multi(node):
         return node
-    return Separation(toposort_effective([node]), RULES, _all_here(node)).settled(node)
+    return Separation(toposort_effective([node]), RULES, NO_RULE, _all_here(node)).settled(node)
 
 
 def layout_of_value(node: UOp) -> MultiArg:
@@ -88,7 +83,7 @@ def layout_of_value(node: UOp) -> MultiArg:
     if is_multi(node):
         found: MultiArg = node.arg
         return found
-    arg: MultiArg = Separation(toposort_effective([node]), RULES, _all_here(node)).of(node).arg
+    arg: MultiArg = Separation(toposort_effective([node]), RULES, NO_RULE, _all_here(node)).of(node).arg
     return arg
 
 
@@ -103,6 +98,14 @@ def laid_like(node: UOp, memory: UOp) -> UOp:
     if layout_of_value(node) == memory.arg:
         return node
     return UOp(Ops.CONTIGUOUS, node.dtype, (node,), memory.arg)
+
+
+def placed_as_leaf(gradient: UOp, leaf: UOp) -> UOp:
+    """The gradient of a leaf: where that is in parts, it will be in the same."""
+    memory = latest(leaf)
+    if not is_multi(memory) or not memory.arg.axes:
+        return gradient
+    return UOp(Ops.CONTIGUOUS, gradient.dtype, (gradient,), memory.arg)
 
 
 def sharded(node: UOp, target: MultiArg) -> UOp:

@@ -26,20 +26,7 @@ from ..shape import movement
 from ..shape.movement import base_and_tracker, expand, pad, permute, reshape, shrink
 from ..shape.rules import shape_of
 from ..shape.sizes import add, prod, sub
-from .collectives import (
-    by_rows,
-    check_same_devices,
-    copies,
-    each,
-    fetch,
-    in_memory_of_its_own,
-    is_multi,
-    laid,
-    moved_along,
-    multi,
-    on_each,
-    part_at,
-)
+from .collectives import check_same_devices, copies, fetch, laid, moved_along, on_each
 from .exchange_costs import cheapest
 from .in_memory import is_whole
 from .layouts import (
@@ -58,6 +45,7 @@ from .layouts import (
     with_ends,
     without_axis,
 )
+from .parts import by_rows, each, in_memory_of_its_own, is_multi, multi, part_at
 from .separation import Rule, Separation, own
 from .versions import effective, rebased
 
@@ -139,7 +127,7 @@ def _meet(walk: Separation, node: UOp, sources: Sequence[UOp], lead: UOp) -> Mul
     choices = []
     for places in itertools.product(*[list(option) or [None] for option in options]):
         choices.append(_with_places(lead.arg.mesh, places, lies, shape))
-    found, reason = cheapest(choices, several)
+    found, reason = cheapest(choices, lambda to: sum(walk.bytes_for(source, to) for source in node.src))
     if DEBUG >= 3 and len(choices) > 1:
         print(f"{node.op.name.lower()} on {len(lead.arg.devices)} devices: {reason}")
     return found
@@ -212,10 +200,6 @@ def _custom(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
     """A kernel that its user wrote runs on each device, for all of its arrays."""
     target = copied(_lead(sources).arg.mesh)
     return by_rows(node, [copies(source, target) for source in sources], target)
-
-
-def _loop(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
-    raise NotImplementedError("scan over tensors on several devices is not implemented yet")
 
 
 def _routine(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
@@ -480,7 +464,6 @@ RULES: dict[Ops, Rule] = {
     Ops.SCAN: _along_one_axis,
     Ops.SORT: _sort,
     Ops.CUSTOM: _custom,
-    Ops.LOOP: _loop,
     Ops.ROUTINE: _routine,
     Ops.RESHAPE: _reshape,
     Ops.EXPAND: _expand,
@@ -492,4 +475,16 @@ RULES: dict[Ops, Rule] = {
     Ops.SCATTER: _scatter,
     Ops.COPY: _copy,
     Ops.ASSIGN: _assign,
+}
+
+#: Ops of a tensor graph that have no rule, and why.
+NO_RULE: dict[Ops, str] = {
+    Ops.LOOP: "scan over tensors on several devices is not implemented yet",
+    Ops.BUFFER_VIEW: "a part of memory is a part of one device's memory",
+    **dict.fromkeys(
+        (Ops.BUFFER, Ops.UNIQUE, Ops.DEVICE, Ops.KERNEL, Ops.BIND, Ops.DEFINE_VAR),
+        "it has no value of several devices below it",
+    ),
+    **dict.fromkeys((Ops.MULTI, Ops.CONST, Ops.IOTA, Ops.COLLECTIVE), "the walk itself says how it lies"),
+    **dict.fromkeys((Ops.SINK, Ops.NOOP), "it has no value"),
 }

@@ -15,9 +15,12 @@ from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp, keep_origin
 from ..shape.movement import below_movement, moved
 from ..shape.rules import shape_of
-from .collectives import behind_the_last, is_multi, laid, multi, part_at
+from .between_ranks import behind_the_last
+from .collectives import laid
+from .exchange_costs import received
 from .in_memory import is_held
 from .layouts import copied, settled
+from .parts import is_multi, multi, part_at
 from .versions import effective, set_becomes
 
 #: (the walk, a node, the values of its sources, of which one is a MULTI) → the node's value
@@ -30,11 +33,18 @@ class Separation:
     """What each node of one walk is: a MULTI of plain parts, or a plain node of one device or none.
 
     rules    op → how its result lies, and what it is made of
+    without  op → why it has no rule
     records  whether nodes become what they are here; else it is only looked at
     """
 
-    def __init__(self, order: Iterable[UOp], rules: Mapping[Ops, Rule], records: bool = True) -> None:
-        self.rules, self.records = rules, records
+    def __init__(
+        self,
+        order: Iterable[UOp],
+        rules: Mapping[Ops, Rule],
+        without: Mapping[Ops, str],
+        records: bool = True,
+    ) -> None:
+        self.rules, self.without, self.records = rules, without, records
         self.value: dict[UOp, UOp] = {}
         self.readers: dict[UOp, int] = {}
         self.wishes: dict[UOp, MultiArg] = {}
@@ -43,7 +53,10 @@ class Separation:
         self._look_ahead(nodes)
         for node in nodes:
             self.value[node] = made = self._value(node)
-            if made is not node and node.op in (Ops.ASSIGN, Ops.COPY, Ops.CONTIGUOUS):
+            stored = node.op in (Ops.ASSIGN, Ops.COPY, Ops.CONTIGUOUS)
+            if isinstance(node.arg, MultiArg) and stored:
+                stored = made is not self.of(node.src[0])  # it lies so already
+            if made is not node and stored:
                 self.keep(node)  # what is stored is stored once, for everybody
 
     def _look_ahead(self, nodes: list[UOp]) -> None:
@@ -100,8 +113,9 @@ class Separation:
             return node if known or is_held(node) else node.replace(src=sources)
         rule = self.rules.get(node.op)
         if rule is None:
-            raise NotImplementedError(f"{node.op} of a tensor that several devices hold is not supported")
-        if node.op not in ON_TERMS:
+            why = self.without.get(node.op, "it has no rule")
+            raise NotImplementedError(f"{node.op} of a tensor that several devices hold: {why}")
+        if node.op not in ON_TERMS and not isinstance(node.arg, MultiArg):
             sources = tuple([self.settled(source) for source in node.src])
         made = rule(self, node, sources)
         if is_multi(made):
@@ -127,7 +141,8 @@ class Separation:
     def laid_as(self, source: UOp, target: MultiArg) -> UOp:
         """The value of a source, a MULTI, in another layout.
 
-        Of terms whose sources are read elsewhere, too, those are combined: that is done once for all.
+        Of terms that are made of others, those are combined if they are no more, or are read elsewhere, too:
+        that is done once for all.
         """
         value = self.of(source)
         if value.arg == target:
@@ -139,9 +154,14 @@ class Separation:
 
     def _lay(self, source: UOp, value: UOp, target: MultiArg) -> UOp:
         node = source if source in self.value else effective(source)
+        if value.arg.is_pending and node.op in _SUMMED_BELOW:
+            # the sum may be read by another movement, too, and is no larger
+            if target == settled(value.arg) or self._expanded(source):
+                below = self.settled(node.src[0])
+                return laid(self.rules[node.op](self, node, (below,)), target)
         if value.arg.is_pending and node.op in ELEMENTWISE and not target.is_pending:
-            terms = [s for s in node.src if is_multi(self.of(s)) and self.of(s).arg.is_pending]
-            if any(self.readers.get(term, 0) > 1 for term in terms):
+            terms = {s for s in node.src if is_multi(self.of(s)) and self.of(s).arg.is_pending}
+            if len(terms) == 1 or any(self.readers.get(term, 0) > 1 for term in terms):
                 columns = [self.parts_as(s, target) for s in node.src]
                 return multi([node.replace(src=row) for row in zip(*columns, strict=True)], target)
         return laid(value, target)
@@ -161,17 +181,23 @@ class Separation:
                 return list(laid(spread, target).src)
         return list(self.laid_as(source, target).src)
 
+    def bytes_for(self, source: UOp, target: MultiArg) -> float:
+        """The bytes that a device receives when a source is laid so."""
+        value = self.of(source)
+        if not is_multi(value):
+            return 0.0
+        if value.arg.axes and value.arg != target:
+            lowest = self._expanded(source)
+            below = self.of(lowest[-1].src[0]) if lowest else value
+            if lowest and is_multi(below):
+                return received(below, copied(below.arg.mesh))
+        return received(value, target)
+
     def _spread(self, source: UOp) -> UOp | None:
         """A value that was expanded, on each device: what was expanded is sent, and not what came of it."""
-        chain = []
-        base = effective(source)
-        while base.op in MOVEMENT:
-            chain.append(base)
-            base = effective(base.src[0])
-        expanded = [place for place, move in enumerate(chain) if move.op is Ops.EXPAND]
-        if not expanded:
+        lowest = self._expanded(source)
+        if not lowest:
             return None
-        lowest = chain[: expanded[-1] + 1]
         source = lowest[-1].src[0]
         below = self.of(source)
         if not is_multi(below):
@@ -179,7 +205,19 @@ class Separation:
         value = self.laid_as(source, copied(below.arg.mesh))
         return multi(map(functools.partial(moved, moves=lowest), value.src), value.arg)
 
+    def _expanded(self, source: UOp) -> list[UOp]:
+        """The movements of a source down to the lowest that expands; none where nothing does."""
+        chain = []
+        base = effective(source)
+        while base.op in MOVEMENT:
+            chain.append(base)
+            base = effective(base.src[0])
+        expanded = [place for place, move in enumerate(chain) if move.op is Ops.EXPAND]
+        return chain[: expanded[-1] + 1] if expanded else []
 
+
+#: What is done to a sum when it is known, and not to its terms.
+_SUMMED_BELOW = (MOVEMENT - {Ops.SHRINK}) | {Ops.DETACH}
 #: What hands on how its reader lies.
 _PASS_ON = frozenset((Ops.ASSIGN, Ops.DETACH, Ops.CONTIGUOUS))
 

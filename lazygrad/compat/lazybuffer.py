@@ -16,9 +16,10 @@ from ..ir.index import as_index, as_sint, bounds, substitute
 from ..ir.ops import Ops
 from ..ir.uop import UOp, Variable
 from ..ir.uop import toposort as sorted_nodes
-from ..schedule.collectives import combined, multi
+from ..schedule.collectives import combined
 from ..schedule.layouts import spans_of
 from ..schedule.multi import value_of
+from ..schedule.parts import multi
 from ..schedule.versions import buffer_of, latest, peel
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of

@@ -64,7 +64,7 @@ def agree(asts: Iterable[UOp]) -> None:
     for (arg, _), kind in zip(plan, kinds, strict=True):
         ranks = tuple([world().owner(name) for name in arg.group])
         groups.setdefault(ranks, []).append(f"{kind}: {_lengths(arg)}")
-    first = ", ".join([f"{arg.kind} {dtype} {_lengths(arg)}" for arg, dtype in plan[:3]])
+    first = ", ".join([f"{arg.kind} of {dtype} {_lengths(arg)}" for arg, dtype in plan[:3]])
     what = f"a plan of {len(plan)} collectives ({first}{', ...' if len(plan) > 3 else ''})"
     world_agrees(
         what, _digest([*kinds, planned.hex()]), {ranks: _digest(each) for ranks, each in groups.items()}

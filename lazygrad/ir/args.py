@@ -126,6 +126,8 @@ class CollectiveArg(NamedTuple):
               all get the same
     receives  how many elements come from each, one after another; one where they are combined
     shape     of the result
+    spans     what all of the group have and want, by which those of different collectives differ on all ranks
+              or on none
     """
 
     kind: str
@@ -135,6 +137,7 @@ class CollectiveArg(NamedTuple):
     sends: tuple[tuple[int, int], ...]
     receives: tuple[int, ...]
     shape: tuple[int, ...]
+    spans: tuple[tuple[tuple[int, int], ...], ...] = ()
 
 
 class RangeArg(NamedTuple):

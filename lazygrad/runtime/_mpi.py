@@ -28,6 +28,9 @@ MOST = 1 << 30
 #: A wait asks without a pause for so many seconds, then lets others run in between, then sleeps.
 SPIN, PAUSE, SLEEP = 0.0002, 0.002, 0.0002
 
+#: Seconds between two tellings that a collective begins: that takes 20 µs.
+TELL = 0.02
+
 #: What the messages of one phase wait for.
 Phase = list[Any]
 
@@ -90,6 +93,9 @@ class Transport:
         self._active: list[Request] = []
         self._counts = [0] * self.size  # collectives together with each rank, the same number on both sides
         self._spare: dict[int, list[Any]] = {}
+        #: Told that a collective begins, now and then.
+        self.tell: Callable[[], None] | None = None
+        self._told = 0.0
         self._known: dict[Any, tuple[int, str]] = {}
 
     def start(
@@ -123,7 +129,7 @@ class Transport:
         out, into = [_bytes_of(each) for each in sends], [_bytes_of(each) for each in receives]
         nbytes = max(sum(map(len, out)), sum(map(len, into)))
         check, self.last = self._words(kind, ranks, op, dtype, nbytes)
-        self.begun += 1
+        self._note_begin()
         request = Request(self, self.last, phases(Group(self, ranks, check), op, out, into, dtype))
         if not request.go_on(self._are_done):
             self._active.append(request)
@@ -132,11 +138,19 @@ class Transport:
     def broadcast(self, value: Any) -> Any:
         """What rank 0 was given, on all ranks: any value that can be pickled."""
         self.last = self.waiting = "broadcast of a Python value"
-        self.begun += 1
+        self._note_begin()
         try:
             return self.comm.bcast(value)
         finally:
             self.waiting = None
+
+    def _note_begin(self) -> None:
+        self.begun += 1
+        if self.tell is not None:
+            now = time.perf_counter()
+            if now - self._told > TELL:
+                self._told = now
+                self.tell()
 
     def advance(self) -> None:
         """Go on with everything that was begun: other ranks may wait for a later collective first."""

@@ -122,6 +122,7 @@ class SideChannel:
             target=self._guarded, args=(loop,), name="lazygrad-ranks", daemon=True
         )
         self._thread.start()
+        transport.tell = self._beat
 
     def _guarded(self, loop: Callable[[], None]) -> None:
         try:
@@ -197,7 +198,11 @@ class SideChannel:
     def _beat(self) -> None:
         transport = self.transport
         self._say(
-            {"last": transport.last, "waiting": transport.waiting, "ended": self._ended}
+            {
+                "last": f"{transport.last} (number {transport.begun})",
+                "waiting": transport.waiting,
+                "ended": self._ended,
+            }
             | {"life": [transport.steps, transport.begun, self._life()]}
         )
 

@@ -1,14 +1,16 @@
 """What all ranks plan alike, for them to compare before they run it (engine/collectives.py).
 
-A graph in which ranks send each other something is the same on all of them, up to the parts that a rank has.
-Of graphs in which nothing is sent, nothing is noted: one rank may print, or look at a value.
+What several devices hold together is the same graph on all ranks, down to the parts that a rank has; what
+one device holds may be another one on each rank. Of graphs in which nothing is sent nothing is noted: one
+rank may print, or look at a value.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from ..ir.device import device_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
@@ -18,30 +20,32 @@ from .versions import effective
 _planned: list[bytes] = []
 
 
-def note_planned(roots: Iterable[UOp]) -> None:
-    """Note a graph: its operations, types and shapes, down to what devices hold together."""
-    numbers: dict[UOp, int] = {}
-    found = hashlib.sha256()
-    todo = [(effective(root), False) for root in roots]
-    while todo:
-        node, sources_are_done = todo.pop()
-        if node in numbers:
+def digest_of(roots: Sequence[UOp], order: Iterable[UOp]) -> bytes:
+    """A graph: the operations, types and shapes of what several devices hold, and what is sent.
+
+    order  all of its nodes, sources first
+    """
+    found: dict[UOp, bytes] = {}
+    for node in order:
+        if node.op is Ops.MULTI:
+            about = f"{node.dtype} {node.arg._replace(here=())}"
+        elif node.op is Ops.COLLECTIVE:
+            about = f"{node.dtype} {node.arg.kind} {node.arg.op} {len(node.arg.group)}"
+        elif node.op is not Ops.DEVICE and isinstance(device_of(node), tuple):
+            about = f"{node.dtype} {shape_of(node)}"
+        else:
+            found[node] = b""
             continue
-        is_leaf = node.op is Ops.MULTI
-        if not sources_are_done and node.src and not is_leaf:
-            todo.append((node, True))
-            todo.extend([(effective(source), False) for source in node.src])
-            continue
-        sources = [] if is_leaf else [numbers[effective(source)] for source in node.src]
-        lies = node.arg._replace(here=()) if is_leaf else None
-        has_shape = node.op not in _WITHOUT_SHAPE
-        shape = shape_of(node) if has_shape and not is_leaf else None
-        found.update(f"{node.op} {node.dtype} {shape} {lies} {sources}\n".encode())
-        numbers[node] = len(numbers)
-    _planned.append(found.digest())
+        below = [found.get(effective(source), b"") for source in node.src if node.op is not Ops.MULTI]
+        found[node] = hashlib.sha256(f"{node.op} {about}".encode() + b"".join(below)).digest()
+    sent = [digest for node, digest in found.items() if node.op is Ops.COLLECTIVE]
+    return b"".join([found[effective(root)] for root in roots] + sorted(sent))
 
 
-_WITHOUT_SHAPE = (Ops.DEVICE, Ops.UNIQUE, Ops.KERNEL, Ops.ASSIGN)
+def note_planned(graph: bytes) -> None:
+    """Note a graph in which ranks send each other something."""
+    if graph:
+        _planned.append(hashlib.sha256(graph).digest())
 
 
 def take_planned() -> bytes:

@@ -3,20 +3,16 @@ each has.
 
 A value is a MULTI, whose argument says how it lies (`layouts.py`). What comes back are values of plain nodes.
 Where all devices of a mesh are in this process, what crosses from one to another is a COPY, and a sum is an
-ADD. Where they are not, each device has a COLLECTIVE of its own part, and what it sends and receives is known
-from the layouts alone.
+ADD: plain nodes, which are planned with what reads them. Where they are not, ranks send each other what they
+have (`between_ranks.py`).
 """
 
 from __future__ import annotations
 
-import contextlib
-import itertools
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from ..gradient import filled
-from ..ir.args import CollectiveArg, MeshArg, MultiArg
-from ..ir.device import device_of
+from ..ir.args import MeshArg, MultiArg
 from ..ir.mesh import (
     Span,
     box_at,
@@ -30,77 +26,11 @@ from ..ir.mesh import (
 )
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..shape.movement import expand, permute, reshape, shrink
+from ..shape.movement import permute, shrink
 from ..shape.rules import shape_of
-from ..shape.sizes import prod
-from .in_memory import is_copied_as_it_is
-from .layouts import (
-    Ends,
-    all_here,
-    copied,
-    layout,
-    pending_axes,
-    settled,
-    spans_of,
-    spans_to,
-    with_ends,
-    without_axis,
-)
-from .versions import effective, placed, set_becomes
-
-
-def multi(parts: Iterable[UOp], arg: MultiArg) -> UOp:
-    """The value of which each device that is here has one of these parts."""
-    found = tuple([placed(part, device) for part, device in zip(parts, arg.local, strict=True)])
-    return UOp(Ops.MULTI, found[0].dtype, found, arg)
-
-
-def is_multi(node: UOp) -> bool:
-    return node.op is Ops.MULTI
-
-
-def by_rows(node: UOp, columns: Iterable[Sequence[UOp]], arg: MultiArg) -> UOp:
-    """A node for each device, of that device's part of each source."""
-    return multi([node.replace(src=row) for row in zip(*columns, strict=True)], arg)
-
-
-def each(value: UOp, function: Callable[[UOp], UOp], arg: MultiArg) -> UOp:
-    """A function of each part; `arg` says how the results lie."""
-    return multi([function(part) for part in value.src], arg)
-
-
-def part_of(node: UOp, axis: int, begin: int, end: int) -> UOp:
-    """The elements [begin, end) of an axis; a repeated one is repeated less often."""
-    shape = shape_of(node)
-    if (begin, end) == (0, shape[axis]):
-        return node
-    if node.op is Ops.EXPAND and shape_of(node.src[0])[axis] == 1:
-        return expand(node.src[0], (*shape[:axis], end - begin, *shape[axis + 1 :]))
-    spans: list[Span] = [(0, size) for size in shape]
-    spans[axis] = (begin, end)
-    return shrink(node, spans)
-
-
-def part_at(node: UOp, arg: MultiArg, place: int) -> UOp:
-    """The elements of a plain node that a device has of a value that lies so."""
-    for axis in arg.axes:
-        node = part_of(node, axis, *span_at(arg, axis, place))
-    return node
-
-
-def on_device(node: UOp, device: str) -> UOp:
-    """A plain value, on a device: itself where it is there, or made of numbers alone; else a copy."""
-    if device_of(node) in (None, device):
-        return node
-    return UOp(Ops.COPY, node.dtype, (node, UOp(Ops.DEVICE, arg=device)))
-
-
-def in_memory_of_its_own(node: UOp, device: str) -> UOp:
-    """A copy of a plain value in memory of a device."""
-    if device_of(node) == device:
-        return UOp(Ops.CONTIGUOUS, node.dtype, (node,), "clone")
-    return UOp(Ops.COPY, node.dtype, (node, UOp(Ops.DEVICE, arg=device)))
-
+from .between_ranks import exchanged_along, sent, sum_in_parts, sum_on_each
+from .layouts import Ends, all_here, copied, layout, pending_axes, settled, spans_of, with_ends
+from .parts import is_multi, multi, on_device, part_at, part_of, stored
 
 # *** one part for one device
 
@@ -169,14 +99,9 @@ def _one_after_another(pieces: Sequence[UOp], axis: int, device: str) -> UOp:
     """Pieces from several devices joined along an axis, in memory of one: each is copied to its place."""
     rank = len(shape_of(pieces[0]))
     order = (axis, *(i for i in range(rank) if i != axis))
-    sources = [_stored(permute(piece, order)) for piece in pieces]
+    sources = [stored(permute(piece, order)) for piece in pieces]
     joined = UOp(Ops.COPY, sources[0].dtype, (*sources, UOp(Ops.DEVICE, arg=device)))
     return permute(joined, tuple(sorted(range(rank), key=order.__getitem__)))
-
-
-def _stored(node: UOp) -> UOp:
-    """What a COPY of several takes without a kernel on the device that it goes to."""
-    return node if is_copied_as_it_is(node) else UOp(Ops.CONTIGUOUS, node.dtype, (node,))
 
 
 # *** the parts of all devices
@@ -225,7 +150,7 @@ def laid(value: UOp, target: MultiArg) -> UOp:
     if arg == target:
         return value
     if not all_here(arg.mesh):
-        return _sent(value, target)
+        return sent(value, target)
     if not arg.axes:  # each device has all that it needs
         return multi(
             [part_at(p, target, place) for p, place in zip(value.src, arg.here, strict=True)], target
@@ -246,7 +171,7 @@ def moved_along(value: UOp, axis: int, wanted: Sequence[tuple[int, int]]) -> UOp
     target = with_ends(arg, axis, _ends(wanted))
     along = mesh_axes(arg, axis)
     if not all_here(arg.mesh):
-        return _exchanged_along(value, axis, wanted, target)
+        return exchanged_along(value, axis, wanted, target)
     shape = shape_of(value)
     parts = []
     for place in arg.here:
@@ -277,7 +202,7 @@ def _sum_on_each(value: UOp, number: int) -> UOp:
     op = arg.places[number]
     target = _at(arg, number, None)
     if not all_here(arg.mesh):
-        return _combined(value, number, target)
+        return sum_on_each(value, number, target)
     parts: dict[int, UOp] = {}
     for place in arg.here:
         group = group_of(arg.mesh, place, (number,))
@@ -310,7 +235,7 @@ def _sum_in_parts(value: UOp, number: int, axis: int, ends: Ends) -> UOp:
     places = [axis if n == number else place for n, place in enumerate(arg.places)]
     target = layout(arg.mesh, places, {**dict(arg.ends), axis: ends})
     if not all_here(arg.mesh):
-        return _combined_in_parts(value, number, axis, target)
+        return sum_in_parts(value, number, axis, target)
     parts = []
     for place in arg.here:
         span = span_at(target, axis, place)
@@ -324,210 +249,3 @@ def _at(arg: MultiArg, number: int, place: int | None) -> MultiArg:
     """The layout in which an axis of the mesh does something else."""
     places = [place if n == number else before for n, before in enumerate(arg.places)]
     return layout(arg.mesh, places, dict(arg.ends))
-
-
-# *** between processes
-
-
-class _Walk(threading.local):
-    """The last COLLECTIVE of the walk of this thread: the next one goes behind it; and the number of the plan
-    that is being made, 0 outside of one.
-    """
-
-    last: UOp | None = None
-    plan = 0
-
-
-_walk = _Walk()
-_plans = itertools.count(1)
-
-
-@contextlib.contextmanager
-def in_order(first: UOp | None = None) -> Iterator[Callable[[], UOp | None]]:
-    """In the block each COLLECTIVE names the one before it, so that all ranks run them in one order, and run
-    all of them. What it gives is a function for the last one.
-
-    first  the one that comes before those of the block
-    """
-    before = _walk.last, _walk.plan
-    _walk.last = first
-    _walk.plan = next(_plans) if first is None else first.facts["in_plan"]
-    try:
-        yield lambda: _walk.last
-    finally:
-        _walk.last, _walk.plan = before
-
-
-def behind_the_last(node: UOp) -> UOp:
-    """A COLLECTIVE that names the one before it in the walk."""
-    known = effective(node)
-    if known is not node or not _walk.plan or len(node.src) > 1:
-        return known  # for another reader of the same plan
-    if node.facts.get("in_plan") == _walk.plan:
-        return node
-    if _walk.last is not None:
-        made = node.replace(src=(node.src[0], _walk.last))
-        made.facts["alone"] = node
-        set_becomes(node, made)
-        node = made
-    node.facts["in_plan"] = _walk.plan
-    _walk.last = node
-    return node
-
-
-def _node(
-    kind: str,
-    part: UOp,
-    op: Ops | None,
-    group: tuple[str, ...],
-    place: int,
-    sends: Sequence[tuple[int, int]],
-    receives: Sequence[int],
-    shape: Sequence[int],
-) -> UOp:
-    arg = CollectiveArg(kind, op, group, place, tuple(sends), tuple(receives), tuple(shape))
-    return behind_the_last(UOp(Ops.COLLECTIVE, part.dtype, (part,), arg))
-
-
-def _static(node: UOp) -> tuple[int, ...]:
-    shape = shape_of(node)
-    if not all(isinstance(size, int) for size in shape):
-        raise NotImplementedError("what ranks send each other of a tensor of symbolic shape")
-    return shape  # type: ignore[return-value]
-
-
-def _own(value: UOp) -> tuple[UOp, int]:
-    """The part of this rank, and the place of its device."""
-    if len(value.src) != 1:
-        raise NotImplementedError("a rank with several devices of a mesh that reaches to other ranks")
-    return value.src[0], value.arg.here[0]
-
-
-def _members(arg: MultiArg, place: int, axes: tuple[int, ...]) -> tuple[tuple[str, ...], int]:
-    group = group_of(arg.mesh, place, axes)
-    return tuple([arg.devices[member] for member in group]), group.index(place)
-
-
-def _combined(value: UOp, number: int, target: MultiArg) -> UOp:
-    part, place = _own(value)
-    shape = _static(part)
-    count = prod(shape)
-    op = value.arg.places[number]
-    group, own = _members(value.arg, place, (number,))
-    made = _node("all_reduce", part, op, group, own, [(0, count)], [count], shape)  # type: ignore[arg-type,list-item]
-    return multi([made], target)
-
-
-def _combined_in_parts(value: UOp, number: int, axis: int, target: MultiArg) -> UOp:
-    part, place = _own(value)
-    part, back = _axis_first(part, axis)
-    shape = _static(part)
-    rest = prod(shape[1:])
-    group, own = _members(value.arg, place, (number,))
-    spans = spans_to(dict(target.ends)[axis])
-    begin, end = spans[own]
-    sends = [(low * rest, high * rest) for low, high in spans]
-    op = value.arg.places[number]
-    made = _node(
-        "reduce_scatter",
-        part,
-        op,
-        group,
-        own,
-        sends,
-        [(end - begin) * rest],
-        (end - begin, *shape[1:]),  # type: ignore[arg-type,list-item]
-    )
-    return multi([permute(made, back)], target)
-
-
-def _axis_first(node: UOp, axis: int) -> tuple[UOp, tuple[int, ...]]:
-    """A node with an axis in front of all others, and the order that brings it back."""
-    rank = len(shape_of(node))
-    order = (axis, *(i for i in range(rank) if i != axis))
-    return permute(node, order), tuple(sorted(range(rank), key=order.__getitem__))
-
-
-def _exchanged_along(value: UOp, axis: int, wanted: Sequence[tuple[int, int]], target: MultiArg) -> UOp:
-    """Each member of a group gets the elements of an axis that it wants from those that have them."""
-    part, place = _own(value)
-    part, back = _axis_first(part, axis)
-    shape = _static(part)
-    rest = prod(shape[1:])
-    group, own = _members(value.arg, place, mesh_axes(value.arg, axis))
-    spans = spans_of(value, axis)
-    size = spans[-1][1]
-    first = spans[own][0]
-    low, high = wanted[own]
-    receives = [_common(span, (low, high)) for span in spans]
-    counts = [(end - begin) * rest for begin, end in receives]
-    length = high - low
-    if all(span == (0, size) for span in wanted):
-        made = _node("all_gather", part, None, group, own, [(0, prod(shape))], counts, (length, *shape[1:]))  # type: ignore[arg-type,list-item]
-    else:
-        common = [_common(spans[own], want) for want in wanted]
-        sends = [((begin - first) * rest, (end - first) * rest) for begin, end in common]
-        made = _node("all_to_all", part, None, group, own, sends, counts, (length, *shape[1:]))  # type: ignore[arg-type]
-    return multi([permute(made, back)], target)
-
-
-def _common(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
-    """What is in both spans; an empty one within the first where there is nothing."""
-    low, high = max(a[0], b[0]), min(a[1], b[1])
-    return (low, high) if low < high else (a[0], a[0])
-
-
-def _exchanged_across(value: UOp, axis: int, other: int, ends: Ends) -> UOp:
-    """Parts along one axis become parts along another, over the same axes of the mesh."""
-    part, place = _own(value)
-    arg: MultiArg = value.arg
-    along = mesh_axes(arg, axis)
-    group, own = _members(arg, place, along)
-    wanted, spans = spans_to(ends), spans_of(value, axis)
-    shape = list(_static(part))
-    rank = len(shape)
-    order = (axis, *(i for i in range(rank) if i != axis))
-    pieces, sends, begin = [], [], 0
-    for low, high in wanted:
-        piece = permute(part_of(part, other, low, high), order)
-        count: int = prod(shape_of(piece))  # type: ignore[assignment]
-        sends.append((begin, begin + count))
-        begin += count
-        if count:
-            pieces.append(_stored(reshape(piece, (count,))))
-    device = UOp(Ops.DEVICE, arg=group[own])
-    flat = pieces[0] if len(pieces) == 1 else UOp(Ops.COPY, part.dtype, (*pieces, device))
-    low, high = wanted[own]
-    shape[axis], shape[other] = spans[-1][1], high - low
-    rest = prod(shape) // shape[axis] if shape[axis] else 0
-    counts = [(last - first) * rest for first, last in spans]  # type: ignore[operator]
-    result = [shape[i] for i in order]
-    made = _node("all_to_all", flat, None, group, own, sends, counts, result)  # type: ignore[arg-type]
-    places = [other if n in along else before for n, before in enumerate(arg.places)]
-    kept = {a: e for a, e in arg.ends if a != axis}
-    back = tuple(sorted(range(rank), key=order.__getitem__))
-    return multi([permute(made, back)], layout(arg.mesh, places, {**kept, other: ends}))
-
-
-def _sent(value: UOp, target: MultiArg) -> UOp:
-    """A value that lies in another way, of which each rank has a part."""
-    for axis in value.arg.axes:
-        arg: MultiArg = value.arg
-        along, ends = mesh_axes(arg, axis), dict(arg.ends)[axis]
-        goal = dict(target.ends).get(axis)
-        if mesh_axes(target, axis) == along:
-            if goal is not None and goal != ends:
-                value = _exchanged_along(value, axis, spans_to(goal), with_ends(arg, axis, goal))
-            continue
-        other = next((o for o in target.axes if mesh_axes(target, o) == along and o not in arg.axes), None)
-        if other is not None:
-            value = _exchanged_across(value, axis, other, dict(target.ends)[other])
-        else:
-            size = ends[-1]
-            wanted = [(0, size)] * len(ends)
-            value = _exchanged_along(value, axis, wanted, without_axis(arg, axis))
-    part, place = _own(value)
-    for axis in target.axes:
-        if axis not in value.arg.axes:
-            part = part_of(part, axis, *span_at(target, axis, place))
-    return multi([part], target)

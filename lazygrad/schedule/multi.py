@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ..device.world import places_here
+from ..device.world import places_here, world
 from ..dtype import DType
 from ..ir.args import MultiArg
 from ..ir.device import device_of
@@ -21,18 +21,13 @@ from ..ir.uop import UOp
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
-from .alike import note_planned
-from .collectives import (
-    in_memory_of_its_own,
-    in_order,
-    is_multi,
-    multi,
-    part_at,
-)
+from .alike import digest_of, note_planned
+from .between_ranks import in_order
 from .graph import Asked, toposort_effective
 from .in_memory import is_held
 from .layouts import all_here, copied
 from .multi_rules import NO_RULE, RULES
+from .parts import in_memory_of_its_own, is_multi, multi, part_at
 from .separation import Separation
 from .versions import effective, empty_buffer, in_shape, latest, new_buffer
 
@@ -52,8 +47,10 @@ def separated(roots: Sequence[UOp], behind: UOp | None = None) -> list[UOp]:
     """
     roots = [effective(root) for root in roots]
     found: dict[UOp, None] = {}
+    order = toposort_effective(roots)
+    graph = digest_of(roots, order) if world().agree is not None else b""  # nodes become others below
     with in_order(behind) as last_collective:
-        separation = Separation(toposort_effective(roots), RULES, NO_RULE)
+        separation = Separation(order, RULES, NO_RULE)
         for root in roots:
             value = separation.keep(root)
             for part in value.src if is_multi(value) else (value,):
@@ -63,7 +60,7 @@ def separated(roots: Sequence[UOp], behind: UOp | None = None) -> list[UOp]:
         last = last_collective()
     if last is not None and last is not behind:
         found[last] = None
-        note_planned(roots)
+        note_planned(graph)
     return list(found)
 
 

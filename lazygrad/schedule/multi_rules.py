@@ -26,20 +26,7 @@ from ..shape import movement
 from ..shape.movement import base_and_tracker, expand, pad, permute, reshape, shrink
 from ..shape.rules import shape_of
 from ..shape.sizes import add, prod, sub
-from .collectives import (
-    by_rows,
-    check_same_devices,
-    copies,
-    each,
-    fetch,
-    in_memory_of_its_own,
-    is_multi,
-    laid,
-    moved_along,
-    multi,
-    on_each,
-    part_at,
-)
+from .collectives import check_same_devices, copies, fetch, laid, moved_along, on_each
 from .exchange_costs import cheapest
 from .in_memory import is_whole
 from .layouts import (
@@ -58,6 +45,7 @@ from .layouts import (
     with_ends,
     without_axis,
 )
+from .parts import by_rows, each, in_memory_of_its_own, is_multi, multi, part_at
 from .separation import Rule, Separation, own
 from .versions import effective, rebased
 

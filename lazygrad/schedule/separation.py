@@ -15,10 +15,12 @@ from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp, keep_origin
 from ..shape.movement import below_movement, moved
 from ..shape.rules import shape_of
-from .collectives import behind_the_last, is_multi, laid, multi, part_at
+from .between_ranks import behind_the_last
+from .collectives import laid
 from .exchange_costs import received
 from .in_memory import is_held
 from .layouts import copied, settled
+from .parts import is_multi, multi, part_at
 from .versions import effective, set_becomes
 
 #: (the walk, a node, the values of its sources, of which one is a MULTI) → the node's value

@@ -1,4 +1,4 @@
-"""Every kind of collective, with lengths even, uneven and zero, compared with what numpy says of all ranks' values."""
+"""Every kind of collective, with lengths even, uneven and zero, compared with what numpy says."""
 
 import numpy as np
 from mpi4py import MPI

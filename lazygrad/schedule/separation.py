@@ -175,7 +175,7 @@ class Separation:
         value = self.of(source)
         if not is_multi(value):
             return [part_at(value, target, place) for place in target.here]
-        if value.arg.axes and target.axes and value.arg != target:
+        if value.arg.axes and target.axes and received(value, target):
             spread = self._spread(source)
             if spread is not None:
                 return list(laid(spread, target).src)
@@ -186,7 +186,7 @@ class Separation:
         value = self.of(source)
         if not is_multi(value):
             return 0.0
-        if value.arg.axes and value.arg != target:
+        if value.arg.axes and received(value, target):
             lowest = self._expanded(source)
             below = self.of(lowest[-1].src[0]) if lowest else value
             if lowest and is_multi(below):

@@ -26,6 +26,7 @@ from .opt.facts import Facts
 from .opt.grid_time import Prediction, predict_on_grid
 from .predict import all_turns
 from .separate_loops import separate_loops
+from .side_by_side import side_by_side
 from .vectorize import vectorize
 from .warp_groups import by_warp_groups
 from .written import is_written, linear_form, written_spec
@@ -68,7 +69,7 @@ def _assign_grid(sink: UOp, job: Job) -> UOp:
 
 # fmt: off
 PASSES = [
-    Pass("lower", lambda ast, job: lower(ast), 3,
+    Pass("lower", lambda ast, job: side_by_side(lower(ast), job.target), 3,
          "no VIEW is left; every access is an INDEX, with a validity where it needs one"),
     Pass("apply opts", _apply_opts, 4, "ranges are split and typed as the Opts say"),
     Pass("vectorize", lambda sink, job: vectorize(by_warp_groups(sink), job.target), 5,
@@ -156,7 +157,7 @@ def prediction_of(ast: UOp, target: Target, opts: Sequence[Opt]) -> Prediction |
         return one_pass_prediction(ast, target)
     if not target.grid or is_written(ast) or loop_of(ast) is not None:
         return None
-    loops = Loops.of(lower(ast))
+    loops = Loops.of(side_by_side(lower(ast), target))
     for opt in opts:
         if opt.op is OptOps.INLINE:
             loops = apply_opt(loops, opt, target)

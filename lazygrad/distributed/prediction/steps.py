@@ -164,6 +164,8 @@ class _Times:
 
     def _kernel(self, action: Action) -> tuple[str, float]:
         [kernel] = inspect([action.item], self.target.name)
+        import os
+        if os.environ.get("SHOW") == kernel.name: print(kernel.item.metadata, kernel.prediction, kernel.applied_opts); print(kernel.form("loops")); print(kernel.source)
         prediction = kernel.prediction
         if prediction is not None:
             return kernel.name, prediction.seconds

@@ -150,7 +150,7 @@ class Placement:
         evaluations = 0
         for group, tuples in uses.items():
             evaluations += max(tuples.values()) if group in rows else sum(tuples.values())
-        if evaluations <= count or widens_memory(node):
+        if evaluations <= count or widens_memory(node, self.target):
             return ""
         if self.weights.cost[node] <= self.target.memory.hit and not self.weights.weight[node][1]:
             return ""  # reading it again would cost as much

@@ -233,8 +233,12 @@ def operations_on(stored: Iterable[UOp]) -> int:
     return total
 
 
-def widens_memory(node: UOp) -> bool:
-    """Whether a value is a 16-bit float in memory, made wider: who reads it many times packs it converted."""
+def widens_memory(node: UOp, target: Target) -> bool:
+    """Whether a value is a 16-bit float in memory, made wider: who reads it many times packs it converted.
+
+    A grid reads it as it is, and the products of tensor cores take it so: there what would be stored is it.
+    """
     if node.op is not Ops.CAST or not dtypes.is_float(node.src[0].dtype) or not dtypes.is_float(node.dtype):
         return False
-    return node.src[0].dtype.itemsize == 2 < node.dtype.itemsize and is_held(below_movement(node.src[0]))
+    narrow = node.src[0].dtype.itemsize == 2 < node.dtype.itemsize
+    return narrow and (target.grid or is_held(below_movement(node.src[0])))

@@ -165,7 +165,8 @@ class _Times:
     def _kernel(self, action: Action) -> tuple[str, float]:
         [kernel] = inspect([action.item], self.target.name)
         import os
-        if os.environ.get("SHOW") == kernel.name: print(kernel.item.metadata, kernel.prediction, kernel.applied_opts); print(kernel.form("loops")); print(kernel.source)
+        if os.environ.get("SHOW"): print("KER", action.ops/1e9, kernel.name, [m.name for m in kernel.item.metadata], kernel.prediction, [o.op.name for o in kernel.applied_opts])
+        if os.environ.get("SHOW") == kernel.name: print(kernel.form("loops"))
         prediction = kernel.prediction
         if prediction is not None:
             return kernel.name, prediction.seconds

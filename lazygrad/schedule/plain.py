@@ -21,6 +21,7 @@ from .exchanged_sums import SumsOfPowers, exchange_rules
 from .graph import Asked, is_generated, toposort_effective
 from .in_memory import in_order, is_held, is_whole
 from .joins import join_rules
+from .products_apart import product_rules
 from .reduces import LINKS, Chain, Chains, sum_rules
 from .reduces_in_parts import part_rules
 from .reduces_of_repeats import repeat_rules
@@ -162,12 +163,13 @@ EXCHANGED = Step(
 JOINS = Step("joins", join_rules, "parts of a join are copied as they are, or computed by few kernels")
 MEMORY = Step("memory", memory_rules, "no DETACH is left; what is read from memory is a node in memory")
 REPEATS = Step("repeats", repeat_rules, "no loop runs along an axis on which its source only repeats")
+PRODUCTS = Step("products", product_rules, "on a grid no sum is over more than one product of matrices")
 BLOCKS = Step("blocks", block_rules, "a long sum of products is a sum over blocks that fit a cache")
 PARTS = Step("parts", part_rules, "a long reduction to few results is parts, which all cores share")
 
-#: In the order in which a node meets them. Of JOINS and MEMORY, and of REPEATS, BLOCKS and PARTS, the first
-#: that changes a node decides.
-STEPS = (SUMS, EXCHANGED, JOINS, MEMORY, REPEATS, BLOCKS, PARTS)
+#: In the order in which a node meets them. Of JOINS and MEMORY, and of REPEATS, PRODUCTS, BLOCKS and PARTS, the
+#: first that changes a node decides.
+STEPS = (SUMS, EXCHANGED, JOINS, MEMORY, REPEATS, PRODUCTS, BLOCKS, PARTS)
 
 
 def plain(asked: Asked, target: Target) -> PlainGraph:
@@ -235,7 +237,8 @@ def _reduction(node: UOp, target: Target, is_result: bool) -> UOp:
         if is_result and made.op in MOVEMENT:  # it has memory of its own, and no more than it needs
             return UOp(Ops.CONTIGUOUS, node.dtype, (made,))
         return made
-    made = BLOCKS.rewritten(reduce, target) or PARTS.rewritten(reduce, target)
+    made = PRODUCTS.rewritten(reduce, target) or BLOCKS.rewritten(reduce, target)
+    made = made or PARTS.rewritten(reduce, target)
     return node if made is None else rebased(node, made)
 
 

@@ -25,12 +25,18 @@ from .versions import effective, set_becomes
 
 
 class _Walk(threading.local):
-    """The last COLLECTIVE of the walk of this thread: the next one goes behind it; and the number of the plan
-    that is being made, 0 outside of one.
+    """A walk of this thread.
+
+    last   its last COLLECTIVE: the next one goes behind it
+    plan   the number of the plan that is being made, 0 outside of one
+    alone  COLLECTIVEs as they were before they named another one: who makes one of these again in the same
+           plan shall find it. Nothing else holds them, so that on all ranks they are gone at the same time.
     """
 
-    last: UOp | None = None
-    plan = 0
+    def __init__(self) -> None:
+        self.last: UOp | None = None
+        self.plan = 0
+        self.alone: list[UOp] = []
 
 
 _walk = _Walk()
@@ -53,6 +59,11 @@ def in_order(first: UOp | None = None) -> Iterator[Callable[[], UOp | None]]:
         _walk.last, _walk.plan = before
 
 
+def end_of_plan() -> None:
+    """All that belongs to a plan has been found."""
+    _walk.alone.clear()
+
+
 def behind_the_last(node: UOp) -> UOp:
     """A COLLECTIVE that names the one before it in the walk."""
     known = effective(node)
@@ -62,7 +73,7 @@ def behind_the_last(node: UOp) -> UOp:
         return node
     if _walk.last is not None:
         made = node.replace(src=(node.src[0], _walk.last))
-        made.facts["alone"] = node
+        _walk.alone.append(node)
         set_becomes(node, made)
         node = made
     node.facts["in_plan"] = _walk.plan

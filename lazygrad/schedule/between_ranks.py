@@ -15,8 +15,8 @@ from typing import Any
 from ..ir.args import CollectiveArg, MultiArg
 from ..ir.mesh import group_of, mesh_axes, span_at
 from ..ir.ops import Ops
-from ..ir.uop import UOp
-from ..shape.movement import permute, reshape
+from ..ir.uop import UOp, keep_origin
+from ..shape.movement import below_movement, permute, reshape
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
 from .layouts import Ends, layout, spans_of, spans_to, with_ends, without_axis
@@ -73,6 +73,7 @@ def behind_the_last(node: UOp) -> UOp:
         return node
     if _walk.last is not None:
         made = node.replace(src=(node.src[0], _walk.last))
+        keep_origin(made, node)
         _walk.alone.append(node)
         set_becomes(node, made)
         node = made
@@ -94,7 +95,9 @@ def _node(
 ) -> UOp:
     told = tuple(map(tuple, spans))
     arg = CollectiveArg(kind, op, group, place, tuple(sends), tuple(receives), tuple(shape), told)
-    return behind_the_last(UOp(Ops.COLLECTIVE, part.dtype, (part,), arg))
+    made = UOp(Ops.COLLECTIVE, part.dtype, (part,), arg)
+    keep_origin(made, below_movement(part))
+    return behind_the_last(made)
 
 
 def _static(node: UOp) -> tuple[int, ...]:

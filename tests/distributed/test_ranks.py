@@ -89,4 +89,4 @@ def test_two_ranks_have_the_numbers_of_one_process(tmp_path: Path) -> None:
 def test_four_ranks_train_as_one_process_does(tmp_path: Path) -> None:
     found = run_ranks(tmp_path, 4, TRAINING)
     assert found == found[:1] * 4
-    assert found[0].splitlines() == ["fully sharded 4", "tensor 0"]
+    assert found[0].splitlines() == ["fully sharded 5", "tensor 0"]

@@ -63,7 +63,7 @@ REFUSED = {
 #: and all with EXHAUSTIVE=1: all of them in each run took a Zen 3 an hour. A row that is always to run is a
 #: test of its own.
 SHARE_OF_REST = 8
-#: One in so many parts of the sweeps of random examples (tests/fuzz/harness.py) runs, others for each FUZZ_SEED.
+#: One in so many parts of the sweeps of random examples (tests/fuzz/harness.py), others for each FUZZ_SEED.
 SHARE_OF_SWEEPS = 2
 #: The same of the suites on other devices, and of the cells of docs/devices.md.
 SHARE_ON_OTHERS, EVERY_DEVICE = 40, "tests/device/test_every_device.py"

@@ -203,10 +203,10 @@ def nanmedian_along(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor,
 
 
 @aten("mode")
-def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, ...]:
     return tuple(x.mode(dim, keepdim))
 
 
 @aten("kthvalue")
-def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, ...]:
     return tuple(x.kthvalue(k, dim, keepdim))

@@ -73,3 +73,11 @@ def test_attention_of_whole_layers_and_its_masks(kind):
     ours = [Tensor(each.numpy()) if isinstance(each, torch.Tensor) else each for each in given]
     for found, wanted in zip(row("_native_multi_head_attention")(*ours), expected, strict=True):
         torch.testing.assert_close(torch.from_numpy(found.numpy()), wanted, atol=1e-5, rtol=1e-5)
+
+
+def test_means_of_bags_and_which_bag_an_index_is_in():
+    given = [torch.randn(5, 2), torch.tensor([0, 3, 1, 1]), torch.tensor([0, 1, 1])]
+    expected = torch.ops.aten._embedding_bag(*given, False, 1)
+    found = row("_embedding_bag")(*[Tensor(x.numpy()) for x in given], False, 1)
+    for one, wanted in zip(found[:3], expected[:3], strict=True):
+        torch.testing.assert_close(torch.from_numpy(one.numpy()), wanted, check_dtype=False)

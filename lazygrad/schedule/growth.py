@@ -1,6 +1,6 @@
 """Sizes that grow: from the third graph on that differs from two others in one size only, it is planned for
-many sizes at once. What begins with 1 has another structure there (an axis of one element is not expanded, nor
-summed): so 3 after 2 is taken for the third.
+many sizes at once. What begins with 1 has another structure there (an axis of one element is not expanded,
+nor summed): so 3 after 2 is taken for the third.
 
 A *growth* says how the sizes of a structure follow from one number, each as a polynomial of it with whole
 coefficients: n, 4n, n + 1, n². It is worked out from three graphs, or guessed from two; a graph belongs to it
@@ -90,7 +90,7 @@ class Growth:
 class _Structure:
     """What is known of graphs of one structure: some sizes that it came with, and its growths."""
 
-    __slots__ = ("guessed", "growths", "last", "refused", "seen", "times")
+    __slots__ = ("growths", "guessed", "last", "refused", "seen", "times")
 
     def __init__(self) -> None:
         self.seen: list[tuple[int, ...]] = []

@@ -1,4 +1,6 @@
-"""Graphs whose sizes grow: from the third on (from 3 after 2) they are planned for many sizes, and give what others give."""
+"""Graphs whose sizes grow: from the third on, or 3 after 2, they are planned for many sizes, and give what
+others give.
+"""
 
 from __future__ import annotations
 

@@ -295,8 +295,8 @@ def keep_origin(made: UOp, node: UOp) -> None:
 
 
 def new_node(op: Ops, dtype: DType, src: tuple[UOp, ...], arg: Any = None) -> UOp:
-    """The same as `UOp(...)` for what cannot exist yet: a UNIQUE with a new number, and what is first made of
-    it. It is not looked for, which saves a third of the time.
+    """The same as `UOp(...)` for what cannot exist yet: what is first made of a UNIQUE with a new number. It
+    is not looked for, which saves a third of the time.
     """
     node = object.__new__(UOp)
     node.op, node.dtype, node.src, node.arg = op, dtype, src, arg
@@ -312,6 +312,14 @@ def new_node(op: Ops, dtype: DType, src: tuple[UOp, ...], arg: Any = None) -> UO
     if len(_dead) > MOST_DEAD:
         _drop_dead()
     return node if _table.setdefault(key, ref) is ref else _settle(node, ref)
+
+
+def one_of_its_own(op: Ops, arg: Any) -> UOp:
+    """A node without sources that nobody makes again, as its argument is a new number: it is in no table."""
+    node = _new(UOp)
+    node.op, node.dtype, node.src, node.arg, node.facts = op, dtypes.void, (), arg, {}
+    node.number = next(_numbers)
+    return node
 
 
 #: A node of a list: op, dtype, arg, the places of its sources in the list, its value's shape and device.

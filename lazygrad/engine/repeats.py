@@ -145,14 +145,15 @@ class _Graph:
     writes   its ASSIGNs
     buffers  their memory
     bound    its bound Variables, whose values are no part of the structure
+    number   the place of each node in `order`
     key      its structure
     """
 
-    __slots__ = ("bound", "buffers", "key", "leaves", "order", "writes")
+    __slots__ = ("bound", "buffers", "key", "leaves", "number", "order", "writes")
     key: Any
 
-    def __init__(self, wanted: list[UOp]) -> None:
-        self.order = wanted
+    def __init__(self, wanted: dict[UOp, int]) -> None:
+        self.order, self.number = list(wanted), wanted
         self.leaves: list[int] = []
         self.buffers: list[Buffer] = []
         self.bound: list[UOp] = []
@@ -172,11 +173,11 @@ class _Graph:
                     return None
             elif op is not Ops.CONST and base not in wanted:
                 wanted[base] = len(wanted)
-        graph = cls(list(wanted))
+        graph = cls(wanted)
         if not wanted:
             return graph
         rows: list[Any] = [*_state(), len(wanted)]
-        writes = graph._walk(0, wanted, rows)
+        writes = graph._walk(0, rows)
         if writes is None:
             return None
         if writes:
@@ -191,7 +192,7 @@ class _Graph:
                         place = wanted[base] = len(order)
                         order.append(base)
                     others.append(place)
-                if graph._walk(first, wanted, rows) is None:
+                if graph._walk(first, rows) is None:
                     return None
             rows += (len(others), *others)
         if len(set(map(id, graph.buffers))) < len(graph.buffers):
@@ -199,11 +200,11 @@ class _Graph:
         graph.key = tuple(rows)
         return graph
 
-    def _walk(self, first: int, number: dict[UOp, int], rows: list[Any]) -> bool | None:
+    def _walk(self, first: int, rows: list[Any]) -> bool | None:
         """Number what is below the nodes from `first` on, and describe each: whether memory is written that
         was there before; None where the graph has what is planned as ever.
         """
-        order, leaves, buffers = self.order, self.leaves, self.buffers
+        order, number, leaves, buffers = self.order, self.number, self.leaves, self.buffers
         known, add, describe = number.get, order.append, rows.extend
         writes = False
         for node in itertools.islice(order, first, None):  # which grows

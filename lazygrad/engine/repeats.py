@@ -40,6 +40,7 @@ from ..schedule.versions import (
     version_after,
     version_on,
 )
+from ..shape.recipe import Meetings
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
 from . import growing_lists
@@ -51,7 +52,7 @@ from .realize import realize as realize_planned
 from .replay import Replay
 
 #: A structure is kept at so many meetings, and at most so many are.
-MEETINGS, MAX_KEPT, MAX_MET = 3, 256, 4096
+MEETINGS, MAX_KEPT = 3, 256
 #: Longer lists (bytes and operations of all kernels) gain nothing, and would hold the lock for long.
 MOST_BYTES, MOST_OPS = 1 << 26, 1 << 28
 #: Bytes that a list may keep for what is in between.
@@ -63,8 +64,7 @@ MOST_NODES = 20_000
 
 #: Structure → its list, ready; None: it is planned each time.
 _ready: dict[Any, _Ready | None] = {}
-#: Hash of a structure → how often it was met.
-_met: dict[int, int] = {}
+_met = Meetings(MEETINGS)
 
 
 def forget() -> None:
@@ -98,7 +98,7 @@ def realize(roots: Sequence[UOp], pending: Pending) -> None:
                         below, planned = [latest(root) for root in roots], latest_growth.planned
                         if growing_lists.make(graph, *sized, planned, below, run_item, _ready_for):
                             return
-                    elif _is_due(graph.key):
+                    elif _met.is_due(graph.key):
                         kernelize.kernelize(roots, pending, make_ready)
                         found = _kept(graph, create_schedule([latest(root) for root in roots]))
                 if found is not None:
@@ -116,19 +116,6 @@ is_watched = Decided(lambda: bool(CHECK.value or DEBUG.value or POISON.value or 
 
 
 _ABSENT: Any = object()
-
-
-def _is_due(key: Any) -> bool:
-    """Whether a structure that has no list was met often enough to get one."""
-    number = hash(key)
-    times = _met.get(number, 0) + 1
-    if times < MEETINGS:
-        if len(_met) >= MAX_MET:
-            _met.clear()
-        _met[number] = times
-        return False
-    _met.pop(number, None)
-    return True
 
 
 #: Their memory or order is not told by structure alone, or has places of its own.

@@ -16,16 +16,15 @@ from ..dtype import const_bits
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.movement import below_movement
-from ..shape.recipe import MOST_ROWS, ONE_OF_A_KIND, Recipe
+from ..shape.recipe import MOST_ROWS, ONE_OF_A_KIND, Meetings, Recipe
 from .walk import gradient
 
-#: A structure gets its recipe when it is met so often; so many have one, or were met.
-MEETINGS, MOST_KEPT, MOST_MET = 3, 128, 4096
+#: A structure gets its recipe when it is met so often; so many have one.
+MEETINGS, MOST_KEPT = 3, 128
 
 #: Structure → (its recipe, the places of the targets that have a gradient); None where it has none.
 _kept: dict[Any, tuple[Recipe, list[int]] | None] = {}
-#: Hash of a structure → how often it was met.
-_met: dict[int, int] = {}
+_met = Meetings(MEETINGS)
 
 
 def forget() -> None:
@@ -43,7 +42,7 @@ def gradient_again(root: UOp, grad: UOp, targets: Iterable[UOp], order: Sequence
     known = _kept.get(key, _ABSENT)
     if known is _ABSENT:
         found = gradient(root, grad, targets, order)
-        if _is_due(key):
+        if _met.is_due(key):
             _keep(key, found, grad, order)
         return found
     if known is None:
@@ -80,18 +79,6 @@ def _structure(grad: UOp, targets: Sequence[UOp], order: Sequence[UOp]) -> tuple
         number[node] = len(number)
     describe([number[target] for target in targets if target in number])
     return tuple(rows)
-
-
-def _is_due(key: Any) -> bool:
-    number = hash(key)
-    times = _met.get(number, 0) + 1
-    if times < MEETINGS:
-        if len(_met) >= MOST_MET:
-            _met.clear()
-        _met[number] = times
-        return False
-    _met.pop(number, None)
-    return True
 
 
 def _keep(key: Any, found: dict[UOp, UOp], grad: UOp, order: Sequence[UOp]) -> None:

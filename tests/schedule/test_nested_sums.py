@@ -104,7 +104,7 @@ def test_sizes_that_no_block_divides(always: None, rows: int, keys: int, causal:
     masks = {"hidden": above(rows, keys)} if causal else {}
     compare(got, expected(values, arriving, **masks), 2e-5)
     if min(rows, keys) > 20:
-        assert sum(is_one_pass(item.ast) for item in kernels) == 4
+        assert sum(is_one_pass(item.ast) for item in kernels) in (2, 3)
         assert largest(kernels) < 2 * rows * keys
 
 
@@ -118,7 +118,7 @@ def test_query_heads_that_share_keys(always: None, heads: int) -> None:
     )
     shared = [each.reshape(heads, times, 70, 16).sum(1) for each in wanted[2:]]
     compare(got, [*wanted[:2], *shared])
-    assert sum(is_one_pass(item.ast) for item in kernels) == 4
+    assert sum(is_one_pass(item.ast) for item in kernels) in (2, 3)
     assert largest(kernels) < 6 * 70 * 70
 
 
@@ -126,7 +126,7 @@ def test_several_axes_of_batches(always: None) -> None:
     values, (arriving,) = arrays(*[(2, 3, 2, 40, 16)] * 3), arrays((2, 3, 2, 40, 16))
     kernels, got = computed(values, arriving)
     compare(got, expected(values, arriving))
-    assert sum(is_one_pass(item.ast) for item in kernels) == 4
+    assert sum(is_one_pass(item.ast) for item in kernels) in (2, 3)
 
 
 @pytest.mark.parametrize("kind", ["hidden", "added", "some for each head"])
@@ -139,7 +139,7 @@ def test_masks_in_memory_and_rows_that_see_nothing(always: None, kind: str) -> N
     masks = {"added": np.where(hidden, 0.0, mask)} if kind == "added" else {}
     kernels, got = computed(values, arriving, attn_mask=Tensor(given))
     compare(got, expected(values, arriving, hidden=hidden, **masks))
-    assert sum(is_one_pass(item.ast) for item in kernels) == 4
+    assert sum(is_one_pass(item.ast) for item in kernels) in (2, 3)
 
 
 def test_a_window(always: None) -> None:
@@ -155,7 +155,7 @@ def test_a_window(always: None) -> None:
     hidden = above(300, 300) | (rows[:, None] >= rows + 50)
     got = [each.numpy() for each in (result, q.grad, k.grad, v.grad)]
     compare(got, expected(values, arriving, hidden=hidden))
-    assert sum(is_one_pass(item.ast) for item in kernels if item.ast.op is Ops.SINK) == 4
+    assert sum(is_one_pass(item.ast) for item in kernels if item.ast.op is Ops.SINK) in (2, 3)
     assert largest([item for item in kernels if item.ast.op is Ops.SINK]) < 2 * 300 * 300
 
 
@@ -241,7 +241,7 @@ def test_a_long_context_takes_no_memory() -> None:
     """8 heads of 16,384: each value of all queries and keys would be 8 GiB."""
     kernels = gradient_of(8, 16384, False)
     assert largest(kernels) == 8 * 16384 * 64
-    assert len(kernels) == 5
+    assert len(kernels) in (3, 4)
     written = {buffer for item in kernels for buffer in item.bufs[: len(item.ast.src)]}
     assert sum(buffer.size * 4 for buffer in written) < 300 << 20
 

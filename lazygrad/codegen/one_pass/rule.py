@@ -195,9 +195,9 @@ def _with_power(store: UOp, total: UOp, key: UOp, power: UOp) -> OnePass | None:
     others = [shift] if shift is not None else []
     most, sums = [], []
     for reduction in _reductions(*others, *[f.value for f in late]):
-        if reduction.arg is Ops.MAX and _is_same(x, reduction.src[0], {key: reduction.src[1]}):
+        if reduction.arg is Ops.MAX and is_same(x, reduction.src[0], {key: reduction.src[1]}):
             most.append(reduction)
-        elif _is_sum(reduction) and _is_same(power, reduction.src[0], {key: reduction.src[1]}):
+        elif _is_sum(reduction) and is_same(power, reduction.src[0], {key: reduction.src[1]}):
             sums.append(reduction)
         else:
             return None
@@ -311,7 +311,7 @@ def _products(x: UOp, key: UOp, rows: frozenset[UOp]) -> tuple[Product, ...] | N
     return tuple(found)
 
 
-def _is_same(a: UOp, b: UOp, renamed: dict[UOp, UOp]) -> bool:
+def is_same(a: UOp, b: UOp, renamed: dict[UOp, UOp]) -> bool:
     """Whether two expressions differ in the names of their loops only.
 
     What commutes in conditions and places may stand in another order, which follows those names.

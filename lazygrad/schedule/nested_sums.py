@@ -20,7 +20,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Container, Iterable, Iterator
 
-from ..codegen.one_pass import family_pays_on_grid, operations, size_of
+from ..codegen.one_pass import are_joined, family_pays_on_grid, joined_operations, operations, size_of
 from ..dtype import dtypes
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp
@@ -197,7 +197,10 @@ class NestedSums:
         """
         every = [parts for node, found in family.items() if (parts := self.alone.parts(node, found))]
         contractions, summed = dict[UOp, int](), dict[UOp, int]()
+        nested = [parts for parts in every if parts.power is None]
         again, once = sum(map(operations, every)), 0.0
+        if are_joined(nested, self.alone.target):
+            again += joined_operations(nested) - sum(map(operations, nested))
         for (node, found), parts in zip(family.items(), every, strict=True):
             own = list(filter(_is_contraction, found.inside - {node}))
             elements = max(map(numel, own))

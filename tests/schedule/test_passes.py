@@ -78,7 +78,7 @@ def gradients_of_layers() -> tuple[Tensor, ...]:
 
 
 def gradients_of_attention() -> tuple[Tensor, ...]:
-    q, k, v, arriving = (memory(64, 32, 16) for _ in range(4))
+    q, k, v, arriving = (Tensor.empty(64, 32, 16, device="CPU").realize() for _ in range(4))
     result = q.scaled_dot_product_attention(k, v)
     return (result, *result.gradient(q, k, v, gradient=arriving))
 

@@ -23,7 +23,7 @@ from ..opt.grid_time import Prediction
 from ..opt.threads import FEWEST, PIECE
 from ..ranges import substitute_ranges
 from .apart import family_pays_on_grid, pays_on_grid
-from .cost import operations, pays_on_processor
+from .cost import are_joined, joined_operations, operations, pays_on_processor
 from .grid_blocks import block_of
 from .joined import Joined, together
 from .lanes import arguments_in
@@ -36,11 +36,13 @@ from .write_joined import written_joined
 from .write_matrices import written_of_matrices
 
 __all__ = [
+    "are_joined",
     "as_taken",
     "family_pays_on_grid",
     "is_joined",
     "is_one_pass",
     "joined_of",
+    "joined_operations",
     "one_pass",
     "one_pass_estimate",
     "one_pass_name",

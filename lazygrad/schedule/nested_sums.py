@@ -29,12 +29,10 @@ from ..shape.rules import shape_of
 from ..shape.sizes import Shape
 from .group import numel
 from .in_memory import is_held
-from .one_pass import OnePasses, Operands
+from .one_pass import MANY_TIMES, MOST_STORED, OnePasses, Operands
 from .powers import powers_in
 from .reduces_of_repeats import axes_of_repeats
 
-#: So many bytes are not stored for the sake of time, where they are so many times those of the operands.
-MOST_STORED, MANY_TIMES = 128 << 20, 16
 #: Trips through memory of such a value: it is written once, and read by several kernels. With it, what is
 #: predicted for 8 heads of 128 to 1,024, causal and not, is what was measured on Zen 3.
 TRIPS = 2.5

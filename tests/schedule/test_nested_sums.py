@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ import pytest
 import torch
 
 from lazygrad import Context, Tensor
-from lazygrad.codegen.one_pass import is_one_pass, takes
+from lazygrad.codegen.one_pass import is_joined, is_one_pass, takes
 from lazygrad.device import Device
 from lazygrad.ir.ops import Ops
 from lazygrad.report.forms import reasons
+from lazygrad.schedule import plan
 from lazygrad.schedule.nested_sums import NestedSums
 from lazygrad.schedule.one_pass import OnePasses
 from tests.helpers import needs
@@ -235,6 +237,21 @@ def test_what_is_faster_is_chosen() -> None:
     """Blocks that a causal mask hides are left out; without one, the values are rather stored."""
     assert largest(gradient_of(8, 512, True)) == 8 * 512 * 64
     assert largest(gradient_of(8, 128, False)) == 8 * 128 * 128
+
+
+@pytest.mark.parametrize(("threads", "sums"), [(1, [1, 3]), (64, [1, 1, 2])])
+def test_sums_of_rows_are_joined_where_each_core_has_a_batch(
+    always: None, monkeypatch: pytest.MonkeyPatch, threads: int, sums: list[int]
+) -> None:
+    """dq beside dk and dv, where two heads are enough for the cores; else a kernel of its own."""
+    join = plan.join_sums
+    monkeypatch.setattr(plan, "join_sums", lambda made, target: join(made, replace(target, threads=threads)))
+    q, k, v = (Tensor.empty(2, 40, 16, requires_grad=True).realize() for _ in range(3))
+    result = q.scaled_dot_product_attention(k, v)
+    gradients = result.gradient(q, k, v, gradient=Tensor.empty(2, 40, 16).realize())
+    asts = [item.ast for item in result.schedule(*gradients) if item.ast.op is Ops.SINK]
+    found = [1 if not is_joined(ast) else len(ast.src) for ast in asts if is_one_pass(ast)]
+    assert sorted(found) == sums
 
 
 def test_a_long_context_takes_no_memory() -> None:

@@ -23,7 +23,7 @@ from ..opt.grid_time import Prediction
 from ..opt.threads import FEWEST, PIECE
 from ..ranges import substitute_ranges
 from .apart import family_pays_on_grid, pays_on_grid
-from .cost import are_joined, joined_operations, operations, pays_on_processor
+from .cost import are_joined, joined_operations, operations, pays_of_rows, pays_on_processor
 from .grid_blocks import block_of
 from .joined import Joined, together
 from .lanes import arguments_in
@@ -50,6 +50,7 @@ __all__ = [
     "one_pass_program",
     "operations",
     "pays",
+    "pays_of_rows",
     "size_of",
     "stores_apart",
     "takes",
@@ -146,6 +147,7 @@ def one_pass_estimate(ast: UOp) -> Estimates:
         return _joined_estimate(_joined(ast))
     parts = _parts(ast)
     once = {reduction: UOp.const(reduction.dtype, 1.0) for reduction in (*parts.most, *parts.sums)}
+    once.pop(parts.total, None)
     return estimate(substitute_ranges(UOp.sink(parts.store, *parts.beside), once))
 
 

@@ -36,6 +36,19 @@ def pays_on_processor(parts: OnePass, target: Target) -> bool:
     return copied * target.memory.hit < 2 * target.memory.trip * rows
 
 
+def pays_of_rows(parts: OnePass, target: Target) -> bool:
+    """Whether one pass is faster than storing x and reading it again, where only statistics are left of it.
+
+    x makes no trips through memory where it stays in the second cache.
+    """
+    pairs = math.prod([size_of(r) for r in (*parts.batch, *parts.groups, parts.row)]) * size_of(parts.key)
+    if pairs * parts.total.dtype.itemsize <= target.memory.second or not pays_on_processor(parts, target):
+        return False
+    each = sum(size_of(product.depth) for product in parts.products) + 2 * target.memory.trip
+    each += sum(OPS[node.op].cost for node in parts.total.toposort() if node.op in SUMS_TO_PRODUCTS)
+    return _operations(parts, 0, LONGER) < pairs * each
+
+
 def are_joined(every: Sequence[OnePass], target: Target) -> bool:
     """Whether kernels without a power would be joined, as far as their batches tell: a core does a batch."""
     turns = [math.prod(map(size_of, parts.batch)) for parts in every]

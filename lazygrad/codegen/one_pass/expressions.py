@@ -34,7 +34,7 @@ class Expressions(NamedTuple):
 def expressions_of(parts: OnePass, renderer: Renderer) -> Expressions:
     known = {reduction: placeholder(MOST, parts.total) for reduction in parts.most}
     known.update((reduction, placeholder(SUM, parts.total)) for reduction in parts.sums)
-    known[parts.total] = placeholder(TOTAL, parts.total)
+    known.setdefault(parts.total, placeholder(TOTAL, parts.total))
     known.update(
         (product.total, placeholder(PRODUCTS + n, parts.total)) for n, product in enumerate(parts.products)
     )

@@ -269,6 +269,8 @@ class _Kernel(Blocks, Steps):
 
     def _sum(self, slot: UOp, size: int, factors: list[UOp] | None, count: int, seen: Seen) -> None:
         """The sums over the block of f(x - t)·v, to what was summed times its factor, if it has one."""
+        if self.e.values is None:
+            return
         terms = Terms(self.xs, lambda at, r: at + r * self.width)
         self._add_products(
             terms,
@@ -292,6 +294,10 @@ class _Kernel(Blocks, Steps):
                 total = p.let(p.sum_of_lanes(p.load(self.sums, row * s.lanes, s.lanes)))
                 scale = self._statistics(p.load(self.tops, row), total, places, given)
                 self._store_beside(places, given)
+            if self.e.values is None:
+                value = p.let(self.writer.write(self.e.value, places, given))
+                p.store(self.out, p.let(self.writer.write(self.place, places)), value)
+                return
 
             def finished(column: UOp, lanes: int) -> None:
                 along = Along(self.parts.column.arg.id, column, lanes)

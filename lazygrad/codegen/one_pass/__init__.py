@@ -155,10 +155,10 @@ def _joined_estimate(parts: Joined) -> Estimates:
     """Each term once."""
     pairs = parts.batches() * math.prod(map(size_of, (*parts.groups, parts.row, parts.key)))
     each = 2 * sum(size_of(r) for r in (*[product.depth for product in parts.products], *parts.columns()))
-    memory = arguments_in([node for node in parts.expressions() if node.op is not Ops.STORE])
-    nbytes = sum(
-        node.dtype.size * node.dtype.base.itemsize for node in memory if node.op is Ops.DEFINE_GLOBAL
-    )  # type: ignore[attr-defined]
+    nbytes = 0
+    for node in arguments_in([node for node in parts.expressions() if node.op is not Ops.STORE]):
+        if node.op is Ops.DEFINE_GLOBAL:
+            nbytes += node.dtype.size * node.dtype.base.itemsize  # type: ignore[attr-defined]
     return Estimates(pairs * each + estimate(UOp.sink(*parts.terms)).ops, nbytes)
 
 

@@ -107,7 +107,7 @@ class _Kernel(Blocks):
         arrays = max(len(parts.terms), len(parts.products))
         self.made = [p.scratch(s.rows * self.width) for _ in range(arrays)]
         self.rows = size_of(parts.row)
-        of_rows, of_keys = [], []
+        of_rows, of_keys = list[_Written](), list[_Written]()
         for number, (each, value, store) in enumerate(zip(sums, values, stores, strict=True)):
             columns, is_of_rows = self._columns(each.column), number < len(parts.of_rows)
             copied = p.scratch((s.keys if is_of_rows else s.rows) * columns)
@@ -247,8 +247,9 @@ class _Kernel(Blocks):
             along = Along(self.parts.key.arg.id, p.let(key + place), s.lanes, last)
             for r in range(size):
                 own = p.let((at + r) * self.width + place)
-                sums = [p.load(memory, own, s.lanes) for memory in self.made[: len(self.depths)]]
-                given = {**rows[r], **{PRODUCTS + n: found for n, found in enumerate(sums)}}
+                given = dict(rows[r])
+                for n in range(len(self.depths)):
+                    given[PRODUCTS + n] = p.load(self.made[n], own, s.lanes)
                 values = self.writer.write_all(self.terms, each[r], given, along)
                 for memory, value in zip(self.made, [p.let(value) for value in values], strict=False):
                     p.store(memory, own, value)

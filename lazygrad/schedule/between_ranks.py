@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -15,22 +16,27 @@ from typing import Any
 from ..ir.args import CollectiveArg, MultiArg
 from ..ir.mesh import group_of, mesh_axes, span_at
 from ..ir.ops import Ops
-from ..ir.uop import UOp
-from ..shape.movement import permute, reshape
+from ..ir.uop import UOp, keep_origin
+from ..shape.movement import below_movement, permute, reshape
 from ..shape.rules import shape_of
-from ..shape.sizes import prod
 from .layouts import Ends, layout, spans_of, spans_to, with_ends, without_axis
 from .parts import multi, part_of, stored
 from .versions import effective, set_becomes
 
 
 class _Walk(threading.local):
-    """The last COLLECTIVE of the walk of this thread: the next one goes behind it; and the number of the plan
-    that is being made, 0 outside of one.
+    """A walk of this thread.
+
+    last   its last COLLECTIVE: the next one goes behind it
+    plan   the number of the plan that is being made, 0 outside of one
+    alone  COLLECTIVEs as they were before they named another one: who makes one of these again in the same
+           plan shall find it. Nothing else holds them, so that on all ranks they are gone at the same time.
     """
 
-    last: UOp | None = None
-    plan = 0
+    def __init__(self) -> None:
+        self.last: UOp | None = None
+        self.plan = 0
+        self.alone: list[UOp] = []
 
 
 _walk = _Walk()
@@ -53,6 +59,11 @@ def in_order(first: UOp | None = None) -> Iterator[Callable[[], UOp | None]]:
         _walk.last, _walk.plan = before
 
 
+def end_of_plan() -> None:
+    """All that belongs to a plan has been found."""
+    _walk.alone.clear()
+
+
 def behind_the_last(node: UOp) -> UOp:
     """A COLLECTIVE that names the one before it in the walk."""
     known = effective(node)
@@ -62,7 +73,8 @@ def behind_the_last(node: UOp) -> UOp:
         return node
     if _walk.last is not None:
         made = node.replace(src=(node.src[0], _walk.last))
-        made.facts["alone"] = node
+        keep_origin(made, node)
+        _walk.alone.append(node)
         set_becomes(node, made)
         node = made
     node.facts["in_plan"] = _walk.plan
@@ -83,14 +95,16 @@ def _node(
 ) -> UOp:
     told = tuple(map(tuple, spans))
     arg = CollectiveArg(kind, op, group, place, tuple(sends), tuple(receives), tuple(shape), told)
-    return behind_the_last(UOp(Ops.COLLECTIVE, part.dtype, (part,), arg))
+    made = UOp(Ops.COLLECTIVE, part.dtype, (part,), arg)
+    keep_origin(made, below_movement(part))
+    return behind_the_last(made)
 
 
 def _static(node: UOp) -> tuple[int, ...]:
-    shape = shape_of(node)
+    shape: Any = shape_of(node)
     if not all(isinstance(size, int) for size in shape):
         raise NotImplementedError("what ranks send each other of a tensor of symbolic shape")
-    return shape  # type: ignore[return-value]
+    return tuple(shape)
 
 
 def _own(value: UOp) -> tuple[UOp, int]:
@@ -108,10 +122,10 @@ def _members(arg: MultiArg, place: int, axes: tuple[int, ...]) -> tuple[tuple[st
 def sum_on_each(value: UOp, number: int, target: MultiArg) -> UOp:
     part, place = _own(value)
     shape = _static(part)
-    count = prod(shape)
-    op = value.arg.places[number]
+    count = math.prod(shape)
+    op: Any = value.arg.places[number]
     group, own = _members(value.arg, place, (number,))
-    made = _node("all_reduce", part, op, group, own, [(0, count)], [count], shape)  # type: ignore[arg-type,list-item]
+    made = _node("all_reduce", part, op, group, own, [(0, count)], [count], shape)
     return multi([made], target)
 
 
@@ -119,23 +133,14 @@ def sum_in_parts(value: UOp, number: int, axis: int, target: MultiArg) -> UOp:
     part, place = _own(value)
     part, back = _axis_first(part, axis)
     shape = _static(part)
-    rest = prod(shape[1:])
+    rest = math.prod(shape[1:])
     group, own = _members(value.arg, place, (number,))
     spans = spans_to(dict(target.ends)[axis])
     begin, end = spans[own]
     sends = [(low * rest, high * rest) for low, high in spans]
-    op = value.arg.places[number]
-    made = _node(
-        "reduce_scatter",
-        part,
-        op,
-        group,
-        own,
-        sends,
-        [(end - begin) * rest],
-        (end - begin, *shape[1:]),  # type: ignore[arg-type,list-item]
-        [spans],
-    )
+    op: Any = value.arg.places[number]
+    result = (end - begin, *shape[1:])
+    made = _node("reduce_scatter", part, op, group, own, sends, [math.prod(result)], result, [spans])
     return multi([permute(made, back)], target)
 
 
@@ -151,7 +156,7 @@ def exchanged_along(value: UOp, axis: int, wanted: Sequence[tuple[int, int]], ta
     part, place = _own(value)
     part, back = _axis_first(part, axis)
     shape = _static(part)
-    rest = prod(shape[1:])
+    rest = math.prod(shape[1:])
     group, own = _members(value.arg, place, mesh_axes(value.arg, axis))
     spans = spans_of(value, axis)
     size = spans[-1][1]
@@ -161,11 +166,11 @@ def exchanged_along(value: UOp, axis: int, wanted: Sequence[tuple[int, int]], ta
     counts = [(end - begin) * rest for begin, end in receives]
     result: Any = (high - low, *shape[1:])
     if all(span == (0, size) for span in wanted):
-        made = _node("all_gather", part, None, group, own, [(0, prod(shape))], counts, result, [spans])  # type: ignore[list-item]
+        made = _node("all_gather", part, None, group, own, [(0, math.prod(shape))], counts, result, [spans])
     else:
         common = [_common(spans[own], want) for want in wanted]
         sends = [((begin - first) * rest, (end - first) * rest) for begin, end in common]
-        made = _node("all_to_all", part, None, group, own, sends, counts, result, [spans, wanted])  # type: ignore[arg-type]
+        made = _node("all_to_all", part, None, group, own, sends, counts, result, [spans, wanted])
     return multi([permute(made, back)], target)
 
 
@@ -185,27 +190,40 @@ def exchanged_across(value: UOp, axis: int, other: int, ends: Ends) -> UOp:
     shape = list(_static(part))
     rank = len(shape)
     order = (axis, *(i for i in range(rank) if i != axis))
-    pieces, sends, begin = [], [], 0
-    for low, high in wanted:
-        piece = permute(part_of(part, other, low, high), order)
-        count: int = prod(shape_of(piece))  # type: ignore[assignment]
-        sends.append((begin, begin + count))
-        begin += count
-        if count:
-            pieces.append(stored(reshape(piece, (count,))))
-    device = UOp(Ops.DEVICE, arg=group[own])
-    flat = pieces[0] if len(pieces) == 1 else UOp(Ops.COPY, part.dtype, (*pieces, device))
+    flat = _pieces_in_order(part, other, wanted, order, group[own])
+    each = math.prod(shape) // shape[other] if shape[other] else 0
+    sends = [(low * each, high * each) for low, high in wanted]
     low, high = wanted[own]
     shape[axis], shape[other] = spans[-1][1], high - low
-    rest = prod(shape) // shape[axis] if shape[axis] else 0
-    counts = [(last - first) * rest for first, last in spans]  # type: ignore[operator]
+    rest = math.prod(shape) // shape[axis] if shape[axis] else 0
+    counts = [(last - first) * rest for first, last in spans]
     result = [shape[i] for i in order]
     told = [spans, wanted]
-    made = _node("all_to_all", flat, None, group, own, sends, counts, result, told)  # type: ignore[arg-type]
+    made = _node("all_to_all", flat, None, group, own, sends, counts, result, told)
     places = [other if n in along else before for n, before in enumerate(arg.places)]
     kept = {a: e for a, e in arg.ends if a != axis}
     back = tuple(sorted(range(rank), key=order.__getitem__))
     return multi([permute(made, back)], layout(arg.mesh, places, {**kept, other: ends}))
+
+
+def _pieces_in_order(
+    part: UOp, axis: int, spans: Sequence[tuple[int, int]], order: Sequence[int], device: str
+) -> UOp:
+    """The pieces of a part along an axis, one after another in memory, each with its axes in an order."""
+    shape = _static(part)
+    length = spans[0][1]
+    if all(high - low == length for low, high in spans):  # one kernel brings all in order
+        apart = reshape(part, (*shape[:axis], len(spans), length, *shape[axis + 1 :]))
+        return permute(apart, (axis, *(other + (other >= axis) for other in order)))
+    pieces = []
+    for low, high in spans:
+        piece = permute(part_of(part, axis, low, high), order)
+        count = math.prod(_static(piece))
+        if count:
+            pieces.append(stored(reshape(piece, (count,))))
+    if len(pieces) == 1:
+        return pieces[0]
+    return UOp(Ops.COPY, part.dtype, (*pieces, UOp(Ops.DEVICE, arg=device)))
 
 
 def sent(value: UOp, target: MultiArg) -> UOp:

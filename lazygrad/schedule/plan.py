@@ -28,6 +28,7 @@ from .assemble import assemble
 from .graph import Asked
 from .growth import Growth
 from .in_memory import is_held
+from .joined_sums import join_sums
 from .lifted_numbers import lift, nameable
 from .lifted_sizes import lift_sizes
 from .loops import plan_loop
@@ -35,6 +36,7 @@ from .memory import inner_outputs
 from .multi import separate_devices
 from .offsets import share_places
 from .order import order_kernels
+from .overlap import begin_early
 from .placement import Placed, Placement
 from .plain import STEPS, PlainGraph, Step, plain
 from .readers import Pending, add_readers
@@ -136,12 +138,16 @@ def _check_kernels(template: Template, name: str) -> None:
             verify(kernel.ast, KERNEL, name)
 
 
+def _join_sums(template: Template, job: Job) -> Template:
+    return join_sums(template, job.target)
+
+
 def _share_kernels(template: Template, job: Job) -> Template:
     return share_places(template)
 
 
 def _order_kernels(template: Template, job: Job) -> Template:
-    return order_kernels(template)
+    return begin_early(order_kernels(template))
 
 
 def _keep_to_budget(template: Template, job: Job) -> Template:
@@ -185,6 +191,12 @@ PLAN = [
         _check_kernels,
     ),
     Pass(
+        "join sums",
+        _join_sums,
+        "sums of the same terms that are computed again, for queries and for keys, are in one kernel",
+        _check_kernels,
+    ),
+    Pass(
         "share kernels",
         _share_kernels,
         "kernels that differ only in where they begin to read share one program",
@@ -193,7 +205,7 @@ PLAN = [
     Pass(
         "order kernels",
         _order_kernels,
-        "each kernel comes after what it needs, and memory is free again early",
+        "each kernel comes after what it needs, memory is free again early, and ranks begin early to send",
     ),
     Pass(
         "keep to budget",

@@ -7,14 +7,14 @@ from typing import Any, Self
 
 from ..device import Device, Devices
 from ..dtype import DTypeSaid, says_dtype
-from ..ir.args import MeshArg, MultiArg, Place
+from ..ir.args import MeshArg, MultiArg
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.exchange_costs import place_text
 from ..schedule.layouts import ends_of_sizes, layout, split
 from ..schedule.multi import layout_of_value, sharded, value_of
 from ..shape.sizes import shape_text
 from .face import Tensor
+from .placements import Placement
 from .signatures import DTypeLike
 from .sources import copied, read_from
 from .storage import base_of
@@ -29,32 +29,6 @@ def in_parts(tensor: Tensor, devices: tuple[str, ...], axis: int, spans: Sequenc
 def _laid(tensor: Tensor, target: MultiArg) -> Tensor:
     source = tensor if Device.runs_kernels(tensor.device) else tensor.to(target.local[0])
     return source._unary(sharded(source.uop, target))
-
-
-class Placement:
-    """How a tensor lies on a mesh: for each axis of the mesh a split axis, a copy, or a pending sum.
-
-    mesh    the devices
-    places  for each axis of the mesh the number of the axis that is split, None for copies, or the op that
-            combines what is pending
-    """
-
-    __slots__ = ("mesh", "places", "spans")
-
-    def __init__(self, arg: MultiArg) -> None:
-        self.mesh, self.places, self.spans = arg.mesh, arg.places, dict(arg.ends)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Placement):
-            return NotImplemented
-        return (self.mesh, self.places, self.spans) == (other.mesh, other.places, other.spans)
-
-    def __hash__(self) -> int:
-        return hash((self.mesh, self.places))
-
-    def __repr__(self) -> str:
-        rows = zip(self.mesh.names, self.places, strict=True)
-        return f"Placement({', '.join(f'{name}: {place_text(place)}' for name, place in rows)})"
 
 
 class Sharding(Tensor):
@@ -124,13 +98,13 @@ class Sharding(Tensor):
         if len(mesh.devices) == 1:
             return self.to(mesh.devices[0])
         for place in dict.fromkeys(place for place in places if place is not None):
-            self._check_parts(mesh, places, place)  # type: ignore[arg-type]
+            self._check_parts(mesh, places, place)
         target = split(mesh, places, self.shape)
         if self.device == mesh.devices and value_of(self.uop).arg == target:
             return self
         return _laid(self, target)
 
-    def _shard_places(self, devices: Any, axis: Any) -> tuple[MeshArg, list[Place]]:
+    def _shard_places(self, devices: Any, axis: Any) -> tuple[MeshArg, list[Any]]:
         """The mesh that is meant, and what each of its axes does to this tensor."""
         if not isinstance(devices, Iterable):
             raise TypeError(
@@ -142,7 +116,7 @@ class Sharding(Tensor):
             names = Device.present(devices if isinstance(devices, str) else tuple(devices))
             mesh = MeshArg.of((names,) if isinstance(names, str) else names)
             return mesh, [None if axis is None else self._shard_place(axis)]
-        places: list[Place] = [None] * len(devices.sizes)
+        places: list[Any] = [None] * len(devices.sizes)
         if axis is not None and not isinstance(axis, Mapping):
             raise TypeError(f"on a Mesh shard takes a dict, tensor axis: name of a mesh axis, not {axis!r}")
         for given, named in (axis or {}).items():
@@ -159,7 +133,7 @@ class Sharding(Tensor):
                 places[number] = place
         return devices, places
 
-    def _check_parts(self, mesh: MeshArg, places: Sequence[Place], place: int) -> None:
+    def _check_parts(self, mesh: MeshArg, places: Sequence[Any], place: int) -> None:
         size, count = self.shape[place], 1
         for along, split_axis in zip(mesh.sizes, places, strict=True):
             count *= along if split_axis == place else 1

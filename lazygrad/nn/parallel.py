@@ -12,7 +12,7 @@ from typing import Any
 from ..device.mesh import Mesh
 from ..device.world import places_here
 from ..ir.mesh import number_along
-from ..schedule.collectives import multi
+from ..schedule.parts import multi
 from ..schedule.layouts import all_here, even_spans, split
 from ..tensor import Tensor
 

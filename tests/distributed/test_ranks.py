@@ -78,8 +78,8 @@ def test_a_rank_is_killed_and_others_go_on_with_its_checkpoint(tmp_path: Path, n
 FAULTS = {
     "raises": "rank 1 (host HOST) raised KeyError: 'lost'; its last collective was all_reduce (ADD)",
     "is killed": "rank 1 (host HOST) died; its last collective was all_reduce (ADD)",
-    "is stopped": "rank 1 (host HOST) has not been heard of for 1.5 s",
-    "sleeps": "rank 1 (host HOST) hangs: for 1.5 s it has run nothing of lazygrad, while rank 0",
+    "is stopped": "rank 1 (host HOST) has not been heard of for 3 s",
+    "sleeps": "rank 1 (host HOST) hangs: for 3 s it has run nothing of lazygrad, while rank 0",
     "ends": "rank 1 (host HOST) has ended; its last collective was all_reduce (ADD)",
     "has another plan": "ranks are about to do different things",
     "begins another": "all ranks wait, for different things: rank 0 (host HOST) waits in",

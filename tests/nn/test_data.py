@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Generator, Tensor, nn
+from lazygrad.distributed import Mesh
 
 X = np.arange(14, dtype=np.float32).reshape(7, 2)
 Y = np.arange(7)
@@ -215,7 +216,8 @@ def test_the_shares_of_all_ranks_are_the_batches() -> None:
     def batches(rank: int, world: int) -> list[list[int]]:
         return [b.tolist() for b in nn.DataLoader(np.arange(11), 4, True, seed=2, rank=rank, world=world)]
 
-    together = [sum(parts, []) for parts in zip(*[batches(rank, 3) for rank in range(3)], strict=True)]
+    shares = [batches(rank, 3) for rank in range(3)]
+    together = [[*a, *b, *c] for a, b, c in zip(*shares, strict=True)]
     assert together == batches(0, 1)
 
 
@@ -233,7 +235,7 @@ def test_batches_on_a_mesh_are_split(workers: int) -> None:
     mesh = Mesh((2, 2), ("data", "model"))
     read = []
 
-    class Squares:
+    class Numbers:
         def __len__(self) -> int:
             return 7
 
@@ -241,7 +243,7 @@ def test_batches_on_a_mesh_are_split(workers: int) -> None:
             read.append(index)
             return {"x": np.full(3, index), "y": index * index}
 
-    loader = nn.DataLoader(Squares(), 4, mesh=mesh, workers=workers)
+    loader = nn.DataLoader(Numbers(), 4, mesh=mesh, workers=workers)
     found = list(loader)
     assert [batch["y"].tolist() for batch in found] == [[0, 1, 4, 9], [16, 25, 36]]
     assert [str(batch["x"].placement) for batch in found] == ["Placement(data: axis 0, model: copy)"] * 2

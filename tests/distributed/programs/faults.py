@@ -8,7 +8,7 @@ import time
 from lazygrad import Tensor, distributed
 
 kind = sys.argv[1]
-distributed.init(seed=1, timeout=1.5)
+distributed.init(seed=1, timeout=3)
 mesh = distributed.Mesh(distributed.world_size(), "data")
 odd = distributed.rank() == distributed.world_size() - 1
 

@@ -121,11 +121,8 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     BUFFER, or movements of these.
     """
 
-    alone: Node
-    """schedule/collectives: on a COLLECTIVE that names the one before it, the same one without that."""
-
     in_plan: int
-    """schedule/collectives: on a COLLECTIVE, the number of the plan in whose order it is."""
+    """schedule/between_ranks: on a COLLECTIVE, the number of the plan in whose order it is."""
 
     values: list[weakref.ref[Node]]
     """schedule/versions (jit/session): on a version of memory, the nodes that became it."""

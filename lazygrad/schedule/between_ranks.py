@@ -15,8 +15,8 @@ from typing import Any
 from ..ir.args import CollectiveArg, MultiArg
 from ..ir.mesh import group_of, mesh_axes, span_at
 from ..ir.ops import Ops
-from ..ir.uop import UOp
-from ..shape.movement import permute, reshape
+from ..ir.uop import UOp, keep_origin
+from ..shape.movement import below_movement, permute, reshape
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
 from .layouts import Ends, layout, spans_of, spans_to, with_ends, without_axis
@@ -25,12 +25,18 @@ from .versions import effective, set_becomes
 
 
 class _Walk(threading.local):
-    """The last COLLECTIVE of the walk of this thread: the next one goes behind it; and the number of the plan
-    that is being made, 0 outside of one.
+    """A walk of this thread.
+
+    last   its last COLLECTIVE: the next one goes behind it
+    plan   the number of the plan that is being made, 0 outside of one
+    alone  COLLECTIVEs as they were before they named another one: who makes one of these again in the same
+           plan shall find it. Nothing else holds them, so that on all ranks they are gone at the same time.
     """
 
-    last: UOp | None = None
-    plan = 0
+    def __init__(self) -> None:
+        self.last: UOp | None = None
+        self.plan = 0
+        self.alone: list[UOp] = []
 
 
 _walk = _Walk()
@@ -53,6 +59,11 @@ def in_order(first: UOp | None = None) -> Iterator[Callable[[], UOp | None]]:
         _walk.last, _walk.plan = before
 
 
+def end_of_plan() -> None:
+    """All that belongs to a plan has been found."""
+    _walk.alone.clear()
+
+
 def behind_the_last(node: UOp) -> UOp:
     """A COLLECTIVE that names the one before it in the walk."""
     known = effective(node)
@@ -62,7 +73,8 @@ def behind_the_last(node: UOp) -> UOp:
         return node
     if _walk.last is not None:
         made = node.replace(src=(node.src[0], _walk.last))
-        made.facts["alone"] = node
+        keep_origin(made, node)
+        _walk.alone.append(node)
         set_becomes(node, made)
         node = made
     node.facts["in_plan"] = _walk.plan
@@ -83,7 +95,9 @@ def _node(
 ) -> UOp:
     told = tuple(map(tuple, spans))
     arg = CollectiveArg(kind, op, group, place, tuple(sends), tuple(receives), tuple(shape), told)
-    return behind_the_last(UOp(Ops.COLLECTIVE, part.dtype, (part,), arg))
+    made = UOp(Ops.COLLECTIVE, part.dtype, (part,), arg)
+    keep_origin(made, below_movement(part))
+    return behind_the_last(made)
 
 
 def _static(node: UOp) -> tuple[int, ...]:

@@ -35,6 +35,7 @@ from .memory import inner_outputs
 from .multi import separate_devices
 from .offsets import share_places
 from .order import order_kernels
+from .overlap import begin_early
 from .placement import Placed, Placement
 from .plain import STEPS, PlainGraph, Step, plain
 from .readers import Pending, add_readers
@@ -141,7 +142,7 @@ def _share_kernels(template: Template, job: Job) -> Template:
 
 
 def _order_kernels(template: Template, job: Job) -> Template:
-    return order_kernels(template)
+    return begin_early(order_kernels(template))
 
 
 def _keep_to_budget(template: Template, job: Job) -> Template:
@@ -193,7 +194,7 @@ PLAN = [
     Pass(
         "order kernels",
         _order_kernels,
-        "each kernel comes after what it needs, and memory is free again early",
+        "each kernel comes after what it needs, memory is free again early, and ranks begin early to send",
     ),
     Pass(
         "keep to budget",

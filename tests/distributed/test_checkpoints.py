@@ -1,4 +1,4 @@
-"""Checkpoints of tensors on meshes, written and read by one process (test_ranks.py has several)."""
+"""Checkpoints of tensors on meshes, written and read by one process (test_mpirun.py has several)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Training that is saved and resumed: `training.py FOLDER STEPS WAY [KILLED AT]`.
 
-WAY is "data" (the batch is split) or "model" (the layers are split); rank KILLED kills itself after step AT.
+WAY is "data" (the batch is split), "zero1" (what the optimizer keeps too), "zero3" (the parameters too) or
+"model" (the layers are split, and not the batch); rank KILLED kills itself after step AT.
 Rank 0 prints the losses in full.
 """
 
@@ -12,9 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from lazygrad import Tensor, distributed, nn
-
-#: How the layers are split along the axis "model".
-LAYERS = {"first.weight": 0, "first.bias": 0, "second.weight": 1}
+from lazygrad.nn import parallel
 
 
 class Model:
@@ -29,12 +28,18 @@ def train(folder: str, steps: int, way: str, mesh: distributed.Mesh | None) -> I
     """Go on from the last checkpoint: each step and its loss."""
     model = Model()
     if mesh is not None:
-        for name, tensor in nn.state.get_state_dict(model).items():
-            tensor.shard_(mesh, {LAYERS[name]: way} if way == "model" and name in LAYERS else None)
+        if way == "model":
+            parallel.tensor_parallel(model, mesh, "first", "second")
+        elif way == "zero3":
+            parallel.fully_sharded(model, mesh)
+        else:
+            parallel.data_parallel(model, mesh)
     optimizer = nn.optim.Adam(nn.state.get_parameters(model), lr=0.05)
+    if mesh is not None and way == "zero1":
+        parallel.split_optimizer(optimizer, mesh)
     random = np.random.default_rng(0)
     examples = random.random((26, 6), np.float32), random.integers(0, 3, 26)
-    split = mesh if way == "data" else None
+    split = mesh if way != "model" else None
     batches = nn.DataLoader(examples, batch_size=8, shuffle=True, drop_last=True, seed=7, mesh=split)
     state = nn.TrainingState(model=model, optimizer=optimizer, batches=batches)
 
@@ -60,7 +65,7 @@ if __name__ == "__main__":
     distributed.init(seed=1)
     size = distributed.world_size()
     killed, at = map(int, sys.argv[4:] or (-1, -1))
-    mesh = distributed.Mesh(size, sys.argv[3]) if size > 1 else None
+    mesh = distributed.Mesh(size, "model" if sys.argv[3] == "model" else "data") if size > 1 else None
     for step, loss in train(sys.argv[1], int(sys.argv[2]), sys.argv[3], mesh):
         distributed.print_main(f"{step} {loss:.9g}")
         if step == at and distributed.rank() == killed:

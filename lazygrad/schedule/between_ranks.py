@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -18,7 +19,6 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp, keep_origin
 from ..shape.movement import below_movement, permute, reshape
 from ..shape.rules import shape_of
-from ..shape.sizes import prod
 from .layouts import Ends, layout, spans_of, spans_to, with_ends, without_axis
 from .parts import multi, part_of, stored
 from .versions import effective, set_becomes
@@ -101,10 +101,10 @@ def _node(
 
 
 def _static(node: UOp) -> tuple[int, ...]:
-    shape = shape_of(node)
+    shape: Any = shape_of(node)
     if not all(isinstance(size, int) for size in shape):
         raise NotImplementedError("what ranks send each other of a tensor of symbolic shape")
-    return shape  # type: ignore[return-value]
+    return tuple(shape)
 
 
 def _own(value: UOp) -> tuple[UOp, int]:
@@ -122,10 +122,10 @@ def _members(arg: MultiArg, place: int, axes: tuple[int, ...]) -> tuple[tuple[st
 def sum_on_each(value: UOp, number: int, target: MultiArg) -> UOp:
     part, place = _own(value)
     shape = _static(part)
-    count = prod(shape)
-    op = value.arg.places[number]
+    count = math.prod(shape)
+    op: Any = value.arg.places[number]
     group, own = _members(value.arg, place, (number,))
-    made = _node("all_reduce", part, op, group, own, [(0, count)], [count], shape)  # type: ignore[arg-type,list-item]
+    made = _node("all_reduce", part, op, group, own, [(0, count)], [count], shape)
     return multi([made], target)
 
 
@@ -133,23 +133,14 @@ def sum_in_parts(value: UOp, number: int, axis: int, target: MultiArg) -> UOp:
     part, place = _own(value)
     part, back = _axis_first(part, axis)
     shape = _static(part)
-    rest = prod(shape[1:])
+    rest = math.prod(shape[1:])
     group, own = _members(value.arg, place, (number,))
     spans = spans_to(dict(target.ends)[axis])
     begin, end = spans[own]
     sends = [(low * rest, high * rest) for low, high in spans]
-    op = value.arg.places[number]
-    made = _node(
-        "reduce_scatter",
-        part,
-        op,
-        group,
-        own,
-        sends,
-        [(end - begin) * rest],
-        (end - begin, *shape[1:]),  # type: ignore[arg-type,list-item]
-        [spans],
-    )
+    op: Any = value.arg.places[number]
+    result = (end - begin, *shape[1:])
+    made = _node("reduce_scatter", part, op, group, own, sends, [math.prod(result)], result, [spans])
     return multi([permute(made, back)], target)
 
 
@@ -165,7 +156,7 @@ def exchanged_along(value: UOp, axis: int, wanted: Sequence[tuple[int, int]], ta
     part, place = _own(value)
     part, back = _axis_first(part, axis)
     shape = _static(part)
-    rest = prod(shape[1:])
+    rest = math.prod(shape[1:])
     group, own = _members(value.arg, place, mesh_axes(value.arg, axis))
     spans = spans_of(value, axis)
     size = spans[-1][1]
@@ -175,11 +166,11 @@ def exchanged_along(value: UOp, axis: int, wanted: Sequence[tuple[int, int]], ta
     counts = [(end - begin) * rest for begin, end in receives]
     result: Any = (high - low, *shape[1:])
     if all(span == (0, size) for span in wanted):
-        made = _node("all_gather", part, None, group, own, [(0, prod(shape))], counts, result, [spans])  # type: ignore[list-item]
+        made = _node("all_gather", part, None, group, own, [(0, math.prod(shape))], counts, result, [spans])
     else:
         common = [_common(spans[own], want) for want in wanted]
         sends = [((begin - first) * rest, (end - first) * rest) for begin, end in common]
-        made = _node("all_to_all", part, None, group, own, sends, counts, result, [spans, wanted])  # type: ignore[arg-type]
+        made = _node("all_to_all", part, None, group, own, sends, counts, result, [spans, wanted])
     return multi([permute(made, back)], target)
 
 
@@ -202,7 +193,7 @@ def exchanged_across(value: UOp, axis: int, other: int, ends: Ends) -> UOp:
     pieces, sends, begin = [], [], 0
     for low, high in wanted:
         piece = permute(part_of(part, other, low, high), order)
-        count: int = prod(shape_of(piece))  # type: ignore[assignment]
+        count = math.prod(_static(piece))
         sends.append((begin, begin + count))
         begin += count
         if count:
@@ -211,11 +202,11 @@ def exchanged_across(value: UOp, axis: int, other: int, ends: Ends) -> UOp:
     flat = pieces[0] if len(pieces) == 1 else UOp(Ops.COPY, part.dtype, (*pieces, device))
     low, high = wanted[own]
     shape[axis], shape[other] = spans[-1][1], high - low
-    rest = prod(shape) // shape[axis] if shape[axis] else 0
-    counts = [(last - first) * rest for first, last in spans]  # type: ignore[operator]
+    rest = math.prod(shape) // shape[axis] if shape[axis] else 0
+    counts = [(last - first) * rest for first, last in spans]
     result = [shape[i] for i in order]
     told = [spans, wanted]
-    made = _node("all_to_all", flat, None, group, own, sends, counts, result, told)  # type: ignore[arg-type]
+    made = _node("all_to_all", flat, None, group, own, sends, counts, result, told)
     places = [other if n in along else before for n, before in enumerate(arg.places)]
     kept = {a: e for a, e in arg.ends if a != axis}
     back = tuple(sorted(range(rank), key=order.__getitem__))

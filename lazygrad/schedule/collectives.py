@@ -70,7 +70,7 @@ def _pieces(value: UOp, spans: tuple[Span, ...], device: str, at: list[int], axe
     pieces = []
     for number, (first, last) in enumerate(spans_of(value, axis)):
         low, high = max(begin, first), min(end, last)  # type: ignore[type-var]
-        if low < high:  # type: ignore[operator]
+        if low < high:
             there = list(at)
             set_along(there, arg.mesh, along, number)
             inner_spans = (*spans[:axis], (low, high), *spans[axis + 1 :])
@@ -141,11 +141,10 @@ def laid(value: UOp, target: MultiArg) -> UOp:
         goal = target.places[number]
         if isinstance(goal, Ops):
             continue
-        alone = goal is not None and mesh_axes(target, goal) == (number,) and goal not in value.arg.axes
-        if alone:
-            value = _sum_in_parts(value, number, goal, dict(target.ends)[goal])  # type: ignore[arg-type]
-        else:
+        if goal is None or mesh_axes(target, goal) != (number,) or goal in value.arg.axes:
             value = _sum_on_each(value, number)
+        else:
+            value = _sum_in_parts(value, number, goal, dict(target.ends)[goal])
     arg = value.arg
     if arg == target:
         return value

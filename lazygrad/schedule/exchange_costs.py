@@ -33,7 +33,7 @@ def cheapest(choices: Sequence[MultiArg], cost: Callable[[MultiArg], float]) -> 
 def received(value: UOp, target: MultiArg) -> float:
     """The bytes that a device receives when a value is brought into another layout."""
     arg: MultiArg = value.arg
-    size = value.dtype.itemsize * _elements(value)
+    size = float(value.dtype.itemsize * _elements(value))
     for axis, _ in arg.ends:
         size /= _count(arg, mesh_axes(arg, axis))
     total = 0.0

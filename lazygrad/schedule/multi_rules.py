@@ -308,7 +308,7 @@ def _shrink(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
             value = _spread_anew(value, axis, sub(0, begin), sub(end, begin), node)
     for axis in range(len(others)):
         if axis in value.arg.axes or axis in sources[0].arg.axes:
-            others[axis] = None  # type: ignore[call-overload]
+            others[axis] = None
 
     def shrunk(part: UOp) -> UOp:
         shape = shape_of(part)

@@ -124,7 +124,7 @@ class Sharding(Tensor):
         if len(mesh.devices) == 1:
             return self.to(mesh.devices[0])
         for place in dict.fromkeys(place for place in places if place is not None):
-            self._check_parts(mesh, places, place)  # type: ignore[arg-type]
+            self._check_parts(mesh, places, place)
         target = split(mesh, places, self.shape)
         if self.device == mesh.devices and value_of(self.uop).arg == target:
             return self

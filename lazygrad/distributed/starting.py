@@ -142,6 +142,8 @@ def _excepthook(kind: type[BaseException], error: BaseException, trace: types.Tr
     print(f"{where}\n{text}", end="", file=sys.stderr, flush=True)
     channel = _Started.channel
     if channel is not None:
+        if kind.__module__.startswith("mpi4py"):  # a message failed: if a rank has died, that is the reason
+            time.sleep(0.5)
         what = f"{kind.__name__}: {error}".strip().partition("\n")[0]
         channel.fail(f"raised {what}")
 

@@ -78,6 +78,7 @@ def test_a_rank_is_killed_and_others_go_on_with_its_checkpoint(tmp_path: Path, n
 FAULTS = {
     "raises": "rank 1 (host HOST) raised KeyError: 'lost'; its last collective was all_reduce (ADD)",
     "is killed": "rank 1 (host HOST) died; its last collective was all_reduce (ADD)",
+    "was rank 0": "rank 0 (host HOST) died; the last collective of rank 1 (host HOST) was",
     "is stopped": "rank 1 (host HOST) has not been heard of for 3 s",
     "sleeps": "rank 1 (host HOST) hangs: for 3 s it has run nothing of lazygrad, while rank 0",
     "ends": "rank 1 (host HOST) has ended; its last collective was all_reduce (ADD)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import os
@@ -97,8 +98,6 @@ def _begin(transport: Transport, timeout: float) -> None:
     sys.excepthook = _excepthook
     if in_main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminated)
-    import atexit
-
     atexit.register(_close)
 
 

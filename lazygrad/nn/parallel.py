@@ -115,7 +115,7 @@ def _widest(tensor: Tensor, parts: int) -> int | None:
     """The longest axis of a tensor, the first of several, if it has an element for each part."""
     if not tensor.ndim:
         return None
-    sizes = [int(size) for size in tensor.shape]
+    sizes: list[Any] = list(tensor.shape)
     along = sizes.index(max(sizes))
     return along if sizes[along] >= parts else None
 

@@ -19,6 +19,7 @@ import socket
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -130,8 +131,6 @@ class SideChannel:
         try:
             loop()
         except BaseException:
-            import traceback
-
             self._stop(f"the watch of rank {self.rank} failed:\n{traceback.format_exc()}")
 
     # ---- connecting ----

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
+from lazygrad.device.world import World, set_world
+from lazygrad.dtype import dtypes
+from lazygrad.engine import collectives
+from lazygrad.ir.args import CollectiveArg
+from lazygrad.ir.ops import Ops
+from lazygrad.ir.uop import UOp
 from lazygrad.runtime._side_channel import Rank, Vote, differ, find_fault
+from lazygrad.schedule import alike
 
 
 def rank(number: int, **facts: Any) -> Rank:
@@ -48,3 +55,22 @@ def test_ranks_compare_what_all_do_and_what_their_groups_do() -> None:
     assert differ(0, Vote("plan", "x", rows), 1, Vote("plan", "y", columns))
     assert differ(0, Vote("plan", "x", rows), 1, Vote("plan", "x", {"0,1": "b"}))
     assert differ(0, Vote("plan", "x", rows), 1, Vote("plan", "x", {}))
+
+
+def test_a_plan_is_compared_when_it_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collectives, "_agreed", set())
+    asked: list[tuple[str, Any]] = []
+    before = set_world(World(0, 2, None, lambda what, digest, groups: asked.append((what, groups))))
+    try:
+        arg = CollectiveArg("all_reduce", Ops.ADD, ("CPU", "CPU:1"), 0, ((0, 4),), (4,), (4,))
+        plan = [UOp(Ops.COLLECTIVE, dtypes.float, (), arg)]
+        collectives.agree(plan)
+        collectives.agree(plan)  # a replay
+        assert len(asked) == 1
+        assert "with 1 collectives (all_reduce of dtypes.float (4,))" in asked[0][0]
+        assert list(asked[0][1]) == [(0, 1)]
+        alike.note_planned(b"another graph with the same collective")
+        collectives.agree(plan)
+        assert len(asked) == 2
+    finally:
+        set_world(before)

@@ -190,16 +190,9 @@ def exchanged_across(value: UOp, axis: int, other: int, ends: Ends) -> UOp:
     shape = list(_static(part))
     rank = len(shape)
     order = (axis, *(i for i in range(rank) if i != axis))
-    pieces, sends, begin = [], [], 0
-    for low, high in wanted:
-        piece = permute(part_of(part, other, low, high), order)
-        count = math.prod(_static(piece))
-        sends.append((begin, begin + count))
-        begin += count
-        if count:
-            pieces.append(stored(reshape(piece, (count,))))
-    device = UOp(Ops.DEVICE, arg=group[own])
-    flat = pieces[0] if len(pieces) == 1 else UOp(Ops.COPY, part.dtype, (*pieces, device))
+    flat = _pieces_in_order(part, other, wanted, order, group[own])
+    each = math.prod(shape) // shape[other] if shape[other] else 0
+    sends = [(low * each, high * each) for low, high in wanted]
     low, high = wanted[own]
     shape[axis], shape[other] = spans[-1][1], high - low
     rest = math.prod(shape) // shape[axis] if shape[axis] else 0
@@ -211,6 +204,26 @@ def exchanged_across(value: UOp, axis: int, other: int, ends: Ends) -> UOp:
     kept = {a: e for a, e in arg.ends if a != axis}
     back = tuple(sorted(range(rank), key=order.__getitem__))
     return multi([permute(made, back)], layout(arg.mesh, places, {**kept, other: ends}))
+
+
+def _pieces_in_order(
+    part: UOp, axis: int, spans: Sequence[tuple[int, int]], order: Sequence[int], device: str
+) -> UOp:
+    """The pieces of a part along an axis, one after another in memory, each with its axes in an order."""
+    shape = _static(part)
+    length = spans[0][1]
+    if all(high - low == length for low, high in spans):  # one kernel brings all in order
+        apart = reshape(part, (*shape[:axis], len(spans), length, *shape[axis + 1 :]))
+        return permute(apart, (axis, *(other + (other >= axis) for other in order)))
+    pieces = []
+    for low, high in spans:
+        piece = permute(part_of(part, axis, low, high), order)
+        count = math.prod(_static(piece))
+        if count:
+            pieces.append(stored(reshape(piece, (count,))))
+    if len(pieces) == 1:
+        return pieces[0]
+    return UOp(Ops.COPY, part.dtype, (*pieces, UOp(Ops.DEVICE, arg=device)))
 
 
 def sent(value: UOp, target: MultiArg) -> UOp:

@@ -6,20 +6,20 @@ needs of a source: how it lies, and its parts laid in another way.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Mapping
 
 from ..ir.args import MeshArg, MultiArg
 from ..ir.device import device_of
+from ..ir.mesh import is_axis, mesh_axes
 from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp, keep_origin
-from ..shape.movement import below_movement, moved
+from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from .between_ranks import behind_the_last
 from .collectives import laid
 from .exchange_costs import received
 from .in_memory import is_held
-from .layouts import copied, settled
+from .layouts import copied, settled, without_axis
 from .parts import is_multi, multi, part_at
 from .versions import effective, set_becomes
 
@@ -176,7 +176,7 @@ class Separation:
         if not is_multi(value):
             return [part_at(value, target, place) for place in target.here]
         if value.arg.axes and target.axes and value.arg != target:
-            spread = self._spread(source)
+            spread = self._spread(source, value, target)
             if spread is not None:
                 return list(laid(spread, target).src)
         return list(self.laid_as(source, target).src)
@@ -190,11 +190,13 @@ class Separation:
             lowest = self._expanded(source)
             below = self.of(lowest[-1].src[0]) if lowest else value
             if lowest and is_multi(below):
-                return received(below, copied(below.arg.mesh))
+                return received(below, _kept(below.arg, value.arg, target))
         return received(value, target)
 
-    def _spread(self, source: UOp) -> UOp | None:
-        """A value that was expanded, on each device: what was expanded is sent, and not what came of it."""
+    def _spread(self, source: UOp, value: UOp, target: MultiArg) -> UOp | None:
+        """A value that was expanded, where it is split otherwise than wanted: what was expanded is sent, and
+        not what came of it.
+        """
         lowest = self._expanded(source)
         if not lowest:
             return None
@@ -202,8 +204,10 @@ class Separation:
         below = self.of(source)
         if not is_multi(below):
             return None
-        value = self.laid_as(source, copied(below.arg.mesh))
-        return multi(map(functools.partial(moved, moves=lowest), value.src), value.arg)
+        found = self.laid_as(source, _kept(below.arg, value.arg, target))
+        for move in reversed(lowest):
+            found = self.rules[move.op](self, move, (found,))
+        return found
 
     def _expanded(self, source: UOp) -> list[UOp]:
         """The movements of a source down to the lowest that expands; none where nothing does."""
@@ -218,6 +222,21 @@ class Separation:
 
 #: What is done to a sum when it is known, and not to its terms.
 _SUMMED_BELOW = (MOVEMENT - {Ops.SHRINK}) | {Ops.DETACH}
+
+
+def _kept(below: MultiArg, above: MultiArg, target: MultiArg) -> MultiArg:
+    """The layout of a value that is moved, in which is split what `target` wants split as it is `above`."""
+    places = above.places if below.mesh == above.mesh == target.mesh else ()
+    for number, place in enumerate(places):
+        same = place == target.places[number]
+        if same and is_axis(place):
+            same = dict(above.ends).get(place) == dict(target.ends).get(place)  # type: ignore[arg-type]
+            same = same and mesh_axes(above, place) == mesh_axes(target, place)  # type: ignore[arg-type]
+        if not same and is_axis(below.places[number]):
+            below = without_axis(below, below.places[number])  # type: ignore[arg-type]
+    return settled(below) if places else copied(below.mesh)
+
+
 #: What hands on how its reader lies.
 _PASS_ON = frozenset((Ops.ASSIGN, Ops.DETACH, Ops.CONTIGUOUS))
 

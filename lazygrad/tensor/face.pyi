@@ -56,7 +56,6 @@ class Tensor(TensorCore):
     def _shard_place(self, axis: Any) -> builtins.int: ...
     @property
     def shard_axis(self) -> builtins.int | None: 'The axis along which the tensor is in parts on several devices; None for copies, or one device.\n\nOf several axes, the first; `placement` says all.'
-    @property
     def shard_like(self, other: Tensor) -> Tensor: 'This tensor on the devices of another, split along the same axes or copied as that is.\n\n>>> Tensor([1, 2]).shard_like(Tensor([3, 4]).shard(("CPU", "CPU:1"), axis=0)).shard_axis\n0'
     def _laid_as(self, other: Tensor) -> Tensor: ...
     def shard_(self, devices: Sequence[str] | Devices | MeshArg, axis: builtins.int | Mapping[builtins.int, str | Sequence[str]] | None = None, *, dim: builtins.int | Mapping[builtins.int, str | Sequence[str]] | None = None) -> Self: '`shard` in place: for the parameters of a model.\n\n>>> Tensor([1, 2]).shard_(("CPU", "CPU:1"), axis=0).device\n(\'CPU\', \'CPU:1\')'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import os
@@ -97,8 +98,6 @@ def _begin(transport: Transport, timeout: float) -> None:
     sys.excepthook = _excepthook
     if in_main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminated)
-    import atexit
-
     atexit.register(_close)
 
 
@@ -142,6 +141,8 @@ def _excepthook(kind: type[BaseException], error: BaseException, trace: types.Tr
     print(f"{where}\n{text}", end="", file=sys.stderr, flush=True)
     channel = _Started.channel
     if channel is not None:
+        if kind.__module__.startswith("mpi4py"):  # a message failed: if a rank has died, that is the reason
+            time.sleep(0.5)
         what = f"{kind.__name__}: {error}".strip().partition("\n")[0]
         channel.fail(f"raised {what}")
 

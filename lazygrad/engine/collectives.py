@@ -41,8 +41,9 @@ def start(ast: UOp, target: Any, source: Any) -> Request | None:
     return transport.start(arg.kind, ranks, op, sends, _parts(into, arg.receives, size), dtype)
 
 
-#: The plans that all ranks have agreed on, and so many at most.
-_agreed: set[tuple[tuple[CollectiveArg, DType], ...]] = set()
+#: What all ranks have agreed on, and so many at most. Lengths are no part of it: they may be new on one rank
+#: and known on another, and then only one of them would ask.
+_agreed: set[bytes] = set()
 _MOST_AGREED = 4096
 
 
@@ -52,26 +53,25 @@ def agree(asts: Iterable[UOp]) -> None:
     A rank that begins others would wait in vain, or take other numbers for its own. What a group of ranks
     sends must be the same on those ranks; what is sent by how many, and what was planned, on all.
     """
-    world_agrees = world().agree
-    plan = tuple([(ast.arg, ast.dtype) for ast in asts])
-    planned = take_planned()
-    if world_agrees is None or (plan in _agreed and not planned):
+    world_agrees, planned = world().agree, take_planned()
+    if world_agrees is None:
         return
-    kinds = [
-        f"{arg.kind} {arg.op.name if arg.op else ''} of {dtype} by {len(arg.group)}" for arg, dtype in plan
-    ]
+    plan = [(ast.arg, ast.dtype) for ast in asts]
+    kinds = [f"{arg.kind} {arg.op} of {dtype} by {len(arg.group)}" for arg, dtype in plan]
+    alike = _digest([*kinds, planned.hex()])
+    if alike in _agreed:
+        return
     groups: dict[tuple[int, ...], list[str]] = {}
     for (arg, _), kind in zip(plan, kinds, strict=True):
         ranks = tuple([world().owner(name) for name in arg.group])
         groups.setdefault(ranks, []).append(f"{kind}: {_lengths(arg)}")
     first = ", ".join([f"{arg.kind} of {dtype} {_lengths(arg)}" for arg, dtype in plan[:3]])
-    what = f"a plan of {len(plan)} collectives ({first}{', ...' if len(plan) > 3 else ''})"
-    world_agrees(
-        what, _digest([*kinds, planned.hex()]), {ranks: _digest(each) for ranks, each in groups.items()}
-    )
+    more = ", ..." if len(plan) > 3 else ""
+    what = f"graph {alike.hex()[:6]} with {len(plan)} collectives ({first}{more})"
+    world_agrees(what, alike, {ranks: _digest(each) for ranks, each in groups.items()})
     if len(_agreed) >= _MOST_AGREED:
         _agreed.clear()
-    _agreed.add(plan)
+    _agreed.add(alike)
 
 
 def _lengths(arg: CollectiveArg) -> str:

@@ -19,6 +19,7 @@ import socket
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -31,6 +32,8 @@ BEAT = 0.25
 DIFFERENT, SAME_TIMES = 2.0, 6
 #: Seconds that a rank which ended may be waited for: its last line may still be on its way.
 ENDED = 1.0
+#: Seconds that a rank leaves to the one before it, to say that rank 0 is gone.
+LATER = 0.25
 
 
 class Rank:
@@ -128,8 +131,6 @@ class SideChannel:
         try:
             loop()
         except BaseException:
-            import traceback
-
             self._stop(f"the watch of rank {self.rank} failed:\n{traceback.format_exc()}")
 
     # ---- connecting ----
@@ -180,7 +181,8 @@ class SideChannel:
 
     def fail(self, text: str) -> None:
         """Tell why this rank ends, and end all."""
-        self._say({"failed": text})
+        with contextlib.suppress(OSError):  # where rank 0 is gone, the first that is left says that
+            self._say({"failed": text})
         if self.rank == 0:
             return
         time.sleep(2)  # rank 0 says it and ends all; if it cannot, this one does
@@ -231,12 +233,12 @@ class SideChannel:
             if data == b"":
                 if self._ended:
                     return
-                time.sleep(0.5 * self.rank)  # the first that is left says it, and ends all
+                time.sleep(LATER * (self.rank - 1))  # the first that is left says it, and ends all
                 self._stop(f"{self.ranks[0].name()} died; {self._own()}")
             now = time.monotonic()
             if data is None:
                 if now - heard > self.timeout:
-                    time.sleep(0.5 * self.rank)
+                    time.sleep(LATER * (self.rank - 1))
                     self._stop(f"{self.ranks[0].silent(self.timeout)}; {self._own()}")
                 continue
             heard = now

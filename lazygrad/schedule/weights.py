@@ -112,14 +112,16 @@ class Weights:
                 if made_of:
                     largest = max(made_of, key=lambda b: (size[b], len(args[b])))
                 self.must[largest] = f"the kernel would pass {limit}"
+                forced = 1, frozenset((largest,)), self.hit
                 for reader in (*between, node):
                     for below in (largest, *reader.src):
                         base = below_movement(below)
                         if base is largest:
-                            size[below], args[below], self.cost[below] = 1, frozenset((largest,)), self.hit
+                            size[below], args[below], self.cost[below] = forced
                             begin.pop(below, None)
                         elif base in between:
-                            size[below], args[below], self.cost[below] = size[base], args[base], self.cost[base]
+                            size[below], args[below] = self.weight[base]
+                            self.cost[below] = self.cost[base]
                     if reader is not node:
                         size[reader], args[reader], self.cost[reader] = self._inline_size(reader, size, args)
                         self.weight[reader] = size[reader], args[reader]

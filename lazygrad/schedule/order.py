@@ -24,7 +24,7 @@ def order_kernels(template: Template) -> Template:
     kernels = template.kernels
     if len(kernels) < SHORTEST:
         return template
-    before = [_kernels_before(kernel) for kernel in kernels]
+    before = [kernels_before(kernel) for kernel in kernels]
     touching = touching_kernels(kernels, template.results)
     memory = []
     for (number, position), users in touching.items():
@@ -37,7 +37,7 @@ def order_kernels(template: Template) -> Template:
     return template if best == given else reordered(template, best)
 
 
-def _kernels_before(kernel: KernelTemplate) -> list[int]:
+def kernels_before(kernel: KernelTemplate) -> list[int]:
     """The kernels that have to run before one."""
     found = [output.into for output in kernel.outputs if output.into is not None]
     places = [_place(reference) for reference in (*found, *kernel.inputs)]

@@ -20,6 +20,7 @@ from .linearize import linearize
 from .loops import loop_of, loop_spec
 from .lower import lower
 from .nest_sums import nest_sums
+from .nests import beside, has_nests, nests_of, opts_of_nests
 from .one_pass import as_taken, is_one_pass, one_pass_prediction
 from .opt import Loops, Opt, OptOps, apply_opt, apply_opts, choose
 from .opt.facts import Facts
@@ -107,15 +108,30 @@ def stages(
     buffers = tuple(node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL)
     job = Job(renderer, opts, [] if applied is None else applied, buffers)
     form: Any = ast
+    nests = nests_of(ast)
     if CHECK == 1:
         verify(ast, KERNEL, "scheduling")
     for step in WRITTEN_PASSES if is_written(ast) else PASSES:
         start = time.perf_counter()
-        form = step.run(form, job)
+        if len(nests) == 1:
+            form = step.run(form, job)
+        elif step.form < 7:
+            nests = _of_each(nests, step, job)
+            form = beside(nests)
+        else:
+            form = step.run(form, job)
         stage_times[step.name] = stage_times.get(step.name, 0.0) + time.perf_counter() - start
         if CHECK == 1:
             verify(form, SPECS[step.form], step.name, renderer.supports if step.form >= 6 else None)
         yield step.name, form
+
+
+def _of_each(nests: Sequence[UOp], step: Pass, job: Job) -> list[UOp]:
+    """What a pass makes of each nest of a kernel."""
+    jobs = [job] * len(nests)
+    if step.run is _apply_opts:
+        jobs = [job._replace(opts=own) for own in opts_of_nests(nests, job.target, job.opts)]
+    return [step.run(nest, own) for nest, own in zip(nests, jobs, strict=True)]
 
 
 def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = None) -> ProgramSpec:
@@ -133,6 +149,7 @@ def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = No
     else:
         scheduled = forms["apply opts"]
         name, cost, axes = scheduled.arg.name, estimate(forms["lower"]), kernel_axes(scheduled)
+        axes = () if has_nests(ast) else axes
         spec = ProgramSpec.of(name, renderer, forms["linearize"], applied, estimates=cost, axes=axes)
     _require_few_turns(spec, renderer.target)
     stage_times["render"] = stage_times.get("render", 0.0) + time.perf_counter() - start

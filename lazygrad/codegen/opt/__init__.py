@@ -10,7 +10,7 @@ from .inline import Inline
 from .loops import Axis, Loops
 from .stage import Stage
 from .tensor_core import TensorCore
-from .threads import choose
+from .threads import choose, choose_on_cores
 from .tile import Tile
 
 __all__ = [
@@ -30,4 +30,5 @@ __all__ = [
     "apply_opt",
     "apply_opts",
     "choose",
+    "choose_on_cores",
 ]

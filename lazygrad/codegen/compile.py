@@ -13,6 +13,7 @@ from ..ir.uop import UOp
 from ..renderer import ProgramSpec, Renderer
 from ..target import Target
 from .axes import kernel_axes
+from .chosen import chosen, lowered
 from .estimate import estimate
 from .grid import assign_grid
 from .legalize import legalize
@@ -57,8 +58,9 @@ class Pass(NamedTuple):
 def _apply_opts(sink: UOp, job: Job) -> UOp:
     if job.opts is not None and not job.opts:
         return sink
-    loops = Loops.of(sink)
-    opts = choose(loops, job.target) if job.opts is None else job.opts
+    loops, opts = Loops.of(sink), job.opts
+    if opts is None:
+        opts = choose(loops, job.target) if job.target.grid else chosen(sink, job.target).opts
     job.applied.extend(opts)
     return apply_opts(loops, opts, job.target) if opts else sink
 
@@ -69,7 +71,7 @@ def _assign_grid(sink: UOp, job: Job) -> UOp:
 
 # fmt: off
 PASSES = [
-    Pass("lower", lambda ast, job: lower(ast), 3,
+    Pass("lower", lambda ast, job: lowered(ast), 3,
          "no VIEW is left; every access is an INDEX, with a validity where it needs one"),
     Pass("apply opts", _apply_opts, 4, "ranges are split and typed as the Opts say"),
     Pass("vectorize", lambda sink, job: vectorize(by_warp_groups(sink), job.target), 5,
@@ -109,6 +111,8 @@ def stages(
     job = Job(renderer, opts, [] if applied is None else applied, buffers)
     form: Any = ast
     nests = nests_of(ast)
+    if len(nests) > 1 and renderer.target.grid:
+        raise NotImplementedError(f"a kernel of {len(nests)} nests of loops has no one grid to run on")
     if CHECK == 1:
         verify(ast, KERNEL, "scheduling")
     for step in WRITTEN_PASSES if is_written(ast) else PASSES:

@@ -17,7 +17,8 @@ from ..ir.ops import Ops
 from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..target import Target
-from .opt import KernelOptError, Opt, OptOps, choose
+from .chosen import chosen
+from .opt import KernelOptError, Opt, OptOps
 from .ranges import substitute_ranges
 
 
@@ -48,16 +49,16 @@ def opts_of_nests(nests: Sequence[UOp], target: Target, opts: Sequence[Opt] | No
     """
     if opts is not None and not opts:
         return [[] for _ in nests]
-    chosen = [choose(nest, target) for nest in nests]
-    if not all(map(_has_pieces, chosen)):
-        chosen = [[opt for opt in own if opt.op is not OptOps.THREAD] for own in chosen]
-    flat = [opt for own in chosen for opt in own]
+    found = [list(chosen(nest, target).opts) for nest in nests]
+    if not all(map(_has_pieces, found)):
+        found = [[opt for opt in own if opt.op is not OptOps.THREAD] for own in found]
+    flat = [opt for own in found for opt in own]
     if opts is not None and list(opts) != flat:
         raise KernelOptError(
             f"each nest of a kernel of {len(nests)} has the Opts that are chosen for it: {flat}",
             lambda: "\n".join(map(loops_text, nests)),
         )
-    return chosen
+    return found
 
 
 def _has_pieces(opts: Sequence[Opt]) -> bool:

@@ -9,15 +9,14 @@ Not on a grid: there a kernel has one shape of launch.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..codegen.lower import lower
+from ..codegen.chosen import chosen, lowered
 from ..codegen.nests import in_nests
-from ..codegen.opt import Loops, OptOps, choose_on_cores
+from ..codegen.opt import OptOps
 from ..codegen.written import is_written
 from ..ir.ops import Ops
 from ..ir.rewrite import transform
@@ -164,10 +163,9 @@ class _Joining:
         return sum(_nbytes(self.template.kernels[kernel].outputs[output]) for kernel, output in places)
 
 
-@functools.lru_cache(512)
 def cost_of(ast: UOp, target: Target) -> Cost | None:
     """What is predicted of a kernel AST; None of one that keeps copies of factors."""
-    opts, cycles = choose_on_cores(Loops.of(lower(ast)), target)
+    opts, cycles = chosen(lowered(ast), target)
     if any(opt.op in (OptOps.STAGE, OptOps.TC) for opt in opts):
         return None
     return Cost(cycles, any(opt.op is OptOps.THREAD for opt in opts))

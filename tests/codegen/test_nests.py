@@ -14,6 +14,7 @@ from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.spec import KERNEL, SpecError, verify
 from lazygrad.ir.uop import UOp
+from lazygrad.renderer.cstyle import CUDARenderer
 
 
 def memory(*shape: int, seed: int = 0) -> Tensor:
@@ -87,6 +88,18 @@ def test_a_spec_of_nests_counts_their_stores():
     verify(ast, KERNEL, "a test")
     with pytest.raises(SpecError, match="how many stores each of its nests has"):
         verify(UOp(Ops.SINK, src=ast.src, arg=(1, 2)), KERNEL, "a test")
+
+
+def test_nests_are_told_of_at_every_level(capsys):
+    first, second = memory(4, 5).sum(1), memory(70) * 2
+    with Context(DEBUG=7, DEBUG_STYLE=""):
+        Tensor.realize(first, second)
+    assert "_and_E_" in capsys.readouterr().out
+
+
+def test_a_grid_takes_no_nests():
+    with pytest.raises(NotImplementedError, match="2 nests of loops has no one grid"):
+        compile_kernel(two_nests(), CUDARenderer("sm_90"))
 
 
 def test_nests_of_nests_are_nests():

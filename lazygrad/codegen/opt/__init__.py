@@ -6,6 +6,7 @@
 from .actions import ACTIONS, KernelOptError, Opt, OptOps, apply_opt, apply_opts
 from .ahead import Ahead
 from .groups import Group, GroupTop
+from .heuristic import Choice
 from .inline import Inline
 from .loops import Axis, Loops
 from .stage import Stage
@@ -17,6 +18,7 @@ __all__ = [
     "ACTIONS",
     "Ahead",
     "Axis",
+    "Choice",
     "Group",
     "GroupTop",
     "Inline",

@@ -28,6 +28,7 @@ from .assemble import assemble
 from .graph import Asked
 from .growth import Growth
 from .in_memory import is_held
+from .joined_sums import join_sums
 from .lifted_numbers import lift, nameable
 from .lifted_sizes import lift_sizes
 from .loops import plan_loop
@@ -137,6 +138,10 @@ def _check_kernels(template: Template, name: str) -> None:
             verify(kernel.ast, KERNEL, name)
 
 
+def _join_sums(template: Template, job: Job) -> Template:
+    return join_sums(template, job.target)
+
+
 def _share_kernels(template: Template, job: Job) -> Template:
     return share_places(template)
 
@@ -188,6 +193,12 @@ PLAN = [
         "build kernels",
         _build_kernels,
         "each kernel is an AST; it refers to its memory by the position of an argument",
+        _check_kernels,
+    ),
+    Pass(
+        "join sums",
+        _join_sums,
+        "sums of the same terms that are computed again, for queries and for keys, are in one kernel",
         _check_kernels,
     ),
     Pass(

@@ -41,6 +41,7 @@ from .placement import Placed, Placement
 from .plain import STEPS, PlainGraph, Step, plain
 from .readers import Pending, add_readers
 from .rematerialize import rematerialize
+from .side_by_side import join_short_kernels
 from .template import Template
 from .versions import device_name
 from .writes import Writes
@@ -154,6 +155,11 @@ def _keep_to_budget(template: Template, job: Job) -> Template:
     return rematerialize(template, job.budget, job.parts, job.target)
 
 
+def _join_kernels(template: Template, job: Job) -> Template:
+    # what runs again, for the sake of memory, stays where it was put
+    return template if job.budget or not job.fuse else join_short_kernels(template, job.target)
+
+
 def _find_inner_memory(template: Template, job: Job) -> Template:
     return replace(template, inner=inner_outputs(template.kernels, template.results))
 
@@ -211,6 +217,12 @@ PLAN = [
         "keep to budget",
         _keep_to_budget,
         "the kernels need no more memory than MEMORY_BUDGET, or the plan says what they need",
+    ),
+    Pass(
+        "join kernels",
+        _join_kernels,
+        "short kernels that do not wait for each other are nests of loops of one",
+        _check_kernels,
     ),
     Pass(
         "find inner memory",

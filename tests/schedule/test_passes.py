@@ -78,6 +78,10 @@ def gradients_of_layers() -> tuple[Tensor, ...]:
     return tuple(y.sum().gradient(*weights))
 
 
+def sums_apart() -> tuple[Tensor, ...]:
+    return memory(4, 5).sum(1), memory(6) * 2
+
+
 def gradients_of_attention() -> tuple[Tensor, ...]:
     q, k, v, arriving = (Tensor.empty(64, 32, 16, device="CPU").realize() for _ in range(4))
     result = q.scaled_dot_product_attention(k, v)
@@ -103,6 +107,7 @@ PASSED: dict[str, Callable[[], Tensor | tuple[Tensor, ...]]] = {
     "share kernels": written_out,
     "order kernels": gradients_of_layers,
     "keep to budget": gradients_of_layers,
+    "join kernels": sums_apart,
     "find inner memory": exponentials_of_a_product,
 }
 
@@ -132,7 +137,8 @@ def test_pass(name, golden, monkeypatch):
         asked_for = PASSED[name]
         asked = asked_for()
         first, *others = asked if isinstance(asked, tuple) else (asked,)
-        first.kernelize(*(others if asked_for in (gradients_of_layers, gradients_of_attention) else ()))
+        together = (gradients_of_layers, gradients_of_attention, sums_apart)
+        first.kernelize(*(others if asked_for in together else ()))
     step, before, after = seen[name]
     text = f"{step.name}: {step.promise}\n\n{form_text(before)}\n\nbecomes\n\n{form_text(after)}"
     if name == "build kernels":

@@ -11,8 +11,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ...commands.script import run_script
 from ...codegen.opt.grid_time import STARTING
+from ...commands.script import run_script
 from ...config import PLAN_FOR, Context
 from ...device.world import World, set_world
 from ...engine.actions import Action

@@ -21,7 +21,7 @@ from ..target import Target
 from .ranges import is_computed, substitute_ranges
 
 
-def side_by_side(sink: UOp, target: Target) -> UOp:
+def threads_apart(sink: UOp, target: Target) -> UOp:
     """The kernel with threads instead of loops where that is so for all that it stores."""
     if not target.grid or not any(is_computed(_address(store)) for store in sink.src):
         return sink

@@ -1,4 +1,4 @@
-"""`python -m lazygrad.distributed predict script.py --devices 512 --target cuda:sm_90 --links nvlink8,ib400`."""
+"""`python -m lazygrad.distributed predict script.py --devices 512 --target cuda:sm_90`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     steps: list[Step] = []
     try:
-        for sizes in asked or [None]:
+        tried: list[dict[str, int] | None] = [*asked] or [None]
+        for sizes in tried:
             steps.append(predict_step(given, given.devices, target, links, sizes))
         if not asked and steps[0].mesh:
             for other in _others(steps[0].mesh, given.devices):

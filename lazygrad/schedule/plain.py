@@ -167,8 +167,8 @@ PRODUCTS = Step("products", product_rules, "on a grid no sum is over more than o
 BLOCKS = Step("blocks", block_rules, "a long sum of products is a sum over blocks that fit a cache")
 PARTS = Step("parts", part_rules, "a long reduction to few results is parts, which all cores share")
 
-#: In the order in which a node meets them. Of JOINS and MEMORY, and of REPEATS, PRODUCTS, BLOCKS and PARTS, the
-#: first that changes a node decides.
+#: In the order in which a node meets them. Of JOINS and MEMORY, and of REPEATS, PRODUCTS, BLOCKS and PARTS,
+#: the first that changes a node decides.
 STEPS = (SUMS, EXCHANGED, JOINS, MEMORY, REPEATS, PRODUCTS, BLOCKS, PARTS)
 
 

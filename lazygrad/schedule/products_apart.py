@@ -1,11 +1,12 @@
-"""On a grid a sum of products of matrices is a product for each kernel: the next begins with what the last one made.
+"""On a grid a sum of products of matrices is a kernel for each product: each adds to what the last one made.
 
-    sum over k of a[i,k] b[k,j] + c[i,k] d[k,j]   is   (sum over k of a[i,k] b[k,j]) + sum over k of c[i,k] d[k,j]
+    sum over k of a[i,k] b[k,j] + c[i,k] d[k,j]
+        is   (sum over k of a[i,k] b[k,j]) + (sum over k of c[i,k] d[k,j])
 
 Gradients make such sums, where a value has several readers. A product alone is computed in blocks that
-workgroups share, by tensor cores where the target has them (`codegen/opt/blocks.py`), which is worth more than the trip
-of the result through memory. Sums of few steps stay: there the trip is most of it. What is added is in the
-type of the sum, so nothing is rounded more often.
+workgroups share, by tensor cores where the target has them (`codegen/opt/blocks.py`), which is worth more
+than the trip of the result through memory. Sums of few steps stay: there the trip is most of it. What is
+added is in the type of the sum, so nothing is rounded more often.
 """
 
 from __future__ import annotations

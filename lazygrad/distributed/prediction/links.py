@@ -22,6 +22,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from ...ir.args import CollectiveArg
@@ -75,7 +76,7 @@ class Links:
         ValueError names what is not known.
         """
         levels = [_level(word.strip(), arch) for word in text.lower().split(",")]
-        for inner, outer in zip(levels, levels[1:], strict=False):
+        for inner, outer in pairwise(levels):
             if not inner.group:
                 raise ValueError(
                     f"{inner.name} joins all devices, so {outer.name} has nothing to join; say how many a "
@@ -124,7 +125,9 @@ class Links:
         found, inner = [], 1
         for level in self.levels:
             units = {place // inner for place in places}
-            joined = max(Counter(unit // max(1, level.group // inner) if level.group else 0 for unit in units).values())
+            size = level.group // inner  # units that a group has; 0 = all are one group
+            groups = Counter(unit // size if size else 0 for unit in units)
+            joined = max(groups.values())
             if joined > 1:
                 found.append((level, joined))
             inner = level.group or inner
@@ -168,10 +171,11 @@ def _level(word: str, arch: str) -> Link:
     if kind == "host":
         return Link(word, number, _HOST, _LATENCY[kind])
     if not number:
-        raise ValueError(f"{word!r}: a number comes after {kind}, as in {'nvlink8' if kind == 'nvlink' else 'ib400'}")
+        raise ValueError(f"{word!r}: a number comes after {kind}, as in nvlink8 and ib400")
     if kind == "nvlink":
         bandwidth = _NVLINK.get(arch.rstrip("af"))
         if bandwidth is None:
-            raise ValueError(f"nothing is known of NVLink on {arch or 'this target'}; known: {', '.join(_NVLINK)}")
+            known = ", ".join(_NVLINK)
+            raise ValueError(f"nothing is known of NVLink on {arch or 'this target'}; known are {known}")
         return Link(word, number, bandwidth, _LATENCY[kind])
     return Link(word, 0, number * 1e9 / 8, _LATENCY[kind])

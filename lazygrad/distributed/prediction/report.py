@@ -33,10 +33,10 @@ def details(step: Step, target: Target, links: Links) -> Iterator[str]:
     count = sum(entry.kind == "kernel" for entry in line.entries)
     sends = [entry for entry in line.entries if entry.kind not in ("kernel", "copy", "clear")]
     yield f"{mesh_text(step)} on {target.name}: {line.seconds * 1e3:.2f} ms a step"
-    yield f"  {count} kernels take {line.kernels * 1e3:.2f} ms, {step.ops / 1e12:.3f} T operations on each device"
-    yield (
-        f"  {len(sends)} collectives take {line.sent * 1e3:.2f} ms, {100 * line.hidden:.0f}% of it behind kernels"
-    )
+    trillions = f"{step.ops / 1e12:.3f} T operations"
+    yield f"  {count} kernels take {line.kernels * 1e3:.2f} ms for {trillions} on each device"
+    hidden = f"{100 * line.hidden:.0f}% of it behind kernels"
+    yield f"  {len(sends)} collectives take {line.sent * 1e3:.2f} ms, {hidden}"
     yield f"  memory {_gb(step.kept).strip()} that stays, {_gb(step.passing).strip()} in between"
     for level, nbytes in zip(links.levels, step.level_bytes, strict=True):
         yield f"  over {level.name} each device receives {nbytes / 1e6:.1f} MB"

@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lazygrad import Tensor
+from lazygrad import Device, Tensor
+from lazygrad.codegen.compile import stages
 from lazygrad.ir.ops import Ops
+from lazygrad.ir.text import loops_text
 from lazygrad.schedule.windows_in_order import in_order
 from lazygrad.shape import shape_of
 from lazygrad.target import Memory, Target
@@ -87,3 +89,12 @@ def test_nothing_is_added_where_a_window_leaves_the_image_even_if_a_weight_is_in
     w[:, :, 2, 2] = np.inf
     x.conv2d(Tensor(w), padding=1).sum().backward()
     assert x.grad.numpy()[0, 0].tolist() == [[64.0, 64.0], [64.0, np.inf]]
+
+
+def test_no_place_of_a_window_is_found_by_division():
+    image, index = Tensor.empty(1, 4, 64, 64), Tensor.empty(16, 4096, dtype="int")
+    flat = image.conv2d(Tensor.empty(16, 4, 3, 3), padding=1).reshape(16, 4096)
+    kernels = Tensor.zeros(16, 5000).scatter(1, index, flat).schedule()
+    texts = [loops_text(dict(stages(k.ast, Device["CPU"].renderer, None))["lower"]) for k in kernels]
+    assert sum("REDUCE" in text for text in texts) == 1
+    assert not any("//" in text for text in texts)

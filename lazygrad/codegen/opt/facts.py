@@ -217,10 +217,10 @@ class Facts:
         steps = [access.step(axis) for access in self.accesses]
         return any(step and abs(step) * self.element_bytes < line for step in steps)
 
-    def streamed(self, width: int) -> tuple[Access, Axis, Axis] | None:
+    def streamed(self, width: int) -> tuple[Access, Axis, list[Axis]] | None:
         """What a plain product reads in order for a few rows only, as `x @ weights` reads the weights.
 
-        With the axis of vectors of `width` along which it is read, and that of the rows, which it serves
+        With the axis of vectors of `width` along which it is read, and those of the rows, which it serves
         alone. Windows, conditions, and what is summed over more than one axis, are none of it.
         """
         inner = [axis for axis in self.loops.axes if not axis.output]
@@ -231,11 +231,11 @@ class Facts:
             (other,) = [each for each in loads if each is not access]
             served = [axis for axis in self.loops.axes if axis.output and not access.step(axis)]
             lanes = [axis for axis in self.loops.axes if axis.output and access.step(axis) == 1]
-            if len(served) != 1 or not lanes or len(access.node.src[0].src) > 2 or not access.step(inner[0]):
+            if not served or not lanes or len(access.node.src[0].src) > 2 or not access.step(inner[0]):
                 continue
-            few, many = size_of(served[0]), size_of(lanes[0])
-            if few and many and few <= FEW and many >= width and not other.step(lanes[0]):
-                return access, lanes[0], served[0]
+            few, many = math.prod([size_of(axis) or FEW + 1 for axis in served]), size_of(lanes[0])
+            if few <= FEW and many and many >= width and not other.step(lanes[0]):
+                return access, lanes[0], served
         return None
 
     def is_mostly_stored(self, second: int) -> bool:

@@ -5,6 +5,7 @@
     python -m bench torch --forward             no training
     python -m bench torch --no-inductor         eager only beside ours: inductor compiles slowly
     python -m bench torch --check               answers only, no times, no inductor
+    python -m bench torch --calls               what a call of a tiny network costs, by backend
     python -m bench torch --save FILE           goes on where an earlier run with this file stopped
 
 Weights are random, and nothing is downloaded (`torch_models.py` says which architectures, and how wide). Each
@@ -207,6 +208,32 @@ def measure(
     return found
 
 
+def calls(inductor: bool = True) -> dict[str, tuple[float, float]]:
+    """Microseconds of a call of a tiny network, by backend: forward, and a step of training.
+
+    Its kernels take one. "dynamo alone" finds the graph that was compiled, and runs it as eager PyTorch does.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    network = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
+    backends = {"eager": None, "dynamo alone": "eager", "lazygrad": "lazygrad", "inductor": "inductor"}
+    found = dict[str, list[float]]()
+    for side, backend in backends.items():
+        if side == "inductor" and not inductor:
+            continue
+        one = _Side(network, (torch.ones(3, 4),), {}, backend)
+        for call in (one.forward, one.step):
+            call()
+            best = math.inf
+            for _ in range(3000):
+                begin = time.perf_counter()
+                call()
+                best = min(best, time.perf_counter() - begin)
+            found.setdefault(side, []).append(best * 1e6)
+    return {side: (forward, step) for side, (forward, step) in found.items()}
+
+
 # ---- the table ----
 
 #: What is asked of each architecture, which another process gets as words.
@@ -302,11 +329,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--forward", action="store_true", help="no training")
     parser.add_argument("--no-inductor", action="store_true", help="eager only beside ours")
     parser.add_argument("--check", action="store_true", help="answers only, no times, no inductor")
+    parser.add_argument("--calls", action="store_true", help="what a call of a tiny network costs")
     parser.add_argument("--save", default="", metavar="FILE", help="keeps results as they come")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.child:
         return _child(given)
+    if given.calls:
+        for side, (forward, step) in calls(not given.no_inductor).items():
+            print(f"{side:12}  forward {forward:6.1f} us   training {step:6.1f} us")
+        return 0
     kinds = ["forward"] if given.forward else ["forward", "training"]
     print("\n".join(heading(kinds)), flush=True)
     results, missing = [], set()

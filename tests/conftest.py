@@ -63,6 +63,8 @@ REFUSED = {
 #: and all with EXHAUSTIVE=1: all of them in each run took a Zen 3 an hour. A row that is always to run is a
 #: test of its own.
 SHARE_OF_REST = 8
+#: One in so many parts of the sweeps of random examples (tests/fuzz/harness.py), others for each FUZZ_SEED.
+SHARE_OF_SWEEPS = 2
 #: The same of the suites on other devices, and of the cells of docs/devices.md.
 SHARE_ON_OTHERS, EVERY_DEVICE = 40, "tests/device/test_every_device.py"
 #: So many times fewer where each kernel takes a process of a compiler, and threads for its threads.
@@ -245,6 +247,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         elif is_listed(item):
             item.add_marker(pytest.mark.slow)
             if not exhaustive and given and ((number >> 8) ^ seed) % SHARE_OF_LISTED:
+                left_out.append(item)
+        elif given and "examples" in given.params and item.get_closest_marker("slow"):
+            if not exhaustive and ((number >> 8) ^ seed) % SHARE_OF_SWEEPS:
                 left_out.append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)

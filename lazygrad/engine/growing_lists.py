@@ -33,6 +33,7 @@ class Graph(Protocol):
     """A graph with its memory numbered: `repeats.py` says what its parts are."""
 
     order: list[UOp]
+    number: dict[UOp, int]
     leaves: list[int]
     buffers: list[Buffer]
     bound: list[UOp]
@@ -142,8 +143,9 @@ def find(graph: Graph, state: tuple[Any, ...]) -> tuple[Growing, tuple[int, ...]
 
 
 def _rows(graph: Graph, sizes: list[Any]) -> list[Any] | None:
-    number = {node: place for place, node in enumerate(graph.order)}
+    number = graph.number
     rows: list[Any] = []
+    add = rows.append
     for node in graph.order:
         op, facts = node.op, node.facts
         if op is Ops.BUFFER:
@@ -162,7 +164,7 @@ def _rows(graph: Graph, sizes: list[Any]) -> list[Any] | None:
             sizes += own
             rows += (op, node.dtype, len(own), rest, facts.get("site"), len(node.src))
             for source in node.src:
-                rows.append(number[effective(source) if "becomes" in source.facts else source])
+                add(number[effective(source) if "becomes" in source.facts else source])
     return rows
 
 

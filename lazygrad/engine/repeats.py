@@ -40,6 +40,7 @@ from ..schedule.versions import (
     version_after,
     version_on,
 )
+from ..shape.recipe import Meetings
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
 from . import growing_lists
@@ -51,7 +52,7 @@ from .realize import realize as realize_planned
 from .replay import Replay
 
 #: A structure is kept at so many meetings, and at most so many are.
-MEETINGS, MAX_KEPT, MAX_MET = 3, 256, 4096
+MEETINGS, MAX_KEPT = 3, 256
 #: Longer lists (bytes and operations of all kernels) gain nothing, and would hold the lock for long.
 MOST_BYTES, MOST_OPS = 1 << 26, 1 << 28
 #: Bytes that a list may keep for what is in between.
@@ -63,8 +64,7 @@ MOST_NODES = 20_000
 
 #: Structure → its list, ready; None: it is planned each time.
 _ready: dict[Any, _Ready | None] = {}
-#: Hash of a structure → how often it was met.
-_met: dict[int, int] = {}
+_met = Meetings(MEETINGS)
 
 
 def forget() -> None:
@@ -98,7 +98,7 @@ def realize(roots: Sequence[UOp], pending: Pending) -> None:
                         below, planned = [latest(root) for root in roots], latest_growth.planned
                         if growing_lists.make(graph, *sized, planned, below, run_item, _ready_for):
                             return
-                    elif _is_due(graph.key):
+                    elif _met.is_due(graph.key):
                         kernelize.kernelize(roots, pending, make_ready)
                         found = _kept(graph, create_schedule([latest(root) for root in roots]))
                 if found is not None:
@@ -118,19 +118,6 @@ is_watched = Decided(lambda: bool(CHECK.value or DEBUG.value or POISON.value or 
 _ABSENT: Any = object()
 
 
-def _is_due(key: Any) -> bool:
-    """Whether a structure that has no list was met often enough to get one."""
-    number = hash(key)
-    times = _met.get(number, 0) + 1
-    if times < MEETINGS:
-        if len(_met) >= MAX_MET:
-            _met.clear()
-        _met[number] = times
-        return False
-    _met.pop(number, None)
-    return True
-
-
 #: Their memory or order is not told by structure alone, or has places of its own.
 _REFUSED = frozenset((Ops.BUFFER_VIEW, Ops.MULTI, Ops.KERNEL, Ops.CUSTOM, Ops.LOOP, Ops.DEFINE_VAR))
 #: Of these more is asked than of others.
@@ -145,14 +132,15 @@ class _Graph:
     writes   its ASSIGNs
     buffers  their memory
     bound    its bound Variables, whose values are no part of the structure
+    number   the place of each node in `order`
     key      its structure
     """
 
-    __slots__ = ("bound", "buffers", "key", "leaves", "order", "writes")
+    __slots__ = ("bound", "buffers", "key", "leaves", "number", "order", "writes")
     key: Any
 
-    def __init__(self, wanted: list[UOp]) -> None:
-        self.order = wanted
+    def __init__(self, wanted: dict[UOp, int]) -> None:
+        self.order, self.number = list(wanted), wanted
         self.leaves: list[int] = []
         self.buffers: list[Buffer] = []
         self.bound: list[UOp] = []
@@ -172,11 +160,11 @@ class _Graph:
                     return None
             elif op is not Ops.CONST and base not in wanted:
                 wanted[base] = len(wanted)
-        graph = cls(list(wanted))
+        graph = cls(wanted)
         if not wanted:
             return graph
         rows: list[Any] = [*_state(), len(wanted)]
-        writes = graph._walk(0, wanted, rows)
+        writes = graph._walk(0, rows)
         if writes is None:
             return None
         if writes:
@@ -191,7 +179,7 @@ class _Graph:
                         place = wanted[base] = len(order)
                         order.append(base)
                     others.append(place)
-                if graph._walk(first, wanted, rows) is None:
+                if graph._walk(first, rows) is None:
                     return None
             rows += (len(others), *others)
         if len(set(map(id, graph.buffers))) < len(graph.buffers):
@@ -199,11 +187,11 @@ class _Graph:
         graph.key = tuple(rows)
         return graph
 
-    def _walk(self, first: int, number: dict[UOp, int], rows: list[Any]) -> bool | None:
+    def _walk(self, first: int, rows: list[Any]) -> bool | None:
         """Number what is below the nodes from `first` on, and describe each: whether memory is written that
         was there before; None where the graph has what is planned as ever.
         """
-        order, leaves, buffers = self.order, self.leaves, self.buffers
+        order, number, leaves, buffers = self.order, self.number, self.leaves, self.buffers
         known, add, describe = number.get, order.append, rows.extend
         writes = False
         for node in itertools.islice(order, first, None):  # which grows

@@ -6,6 +6,7 @@ fused, and printed. `GRADIENTS` has a cell for every op that may stand in a tens
 NO_GRADIENT.
 """
 
+from .again import gradient_again
 from .joins import MAX_CHOICES, choice, in_memory
 from .nodes import expanded, filled, gather, reduce_axes, scan, scan_winner, scatter
 from .rules import GRADIENTS, NO_GRADIENT
@@ -20,6 +21,7 @@ __all__ = [
     "filled",
     "gather",
     "gradient",
+    "gradient_again",
     "in_memory",
     "reduce_axes",
     "scan",

@@ -50,10 +50,11 @@ _numbers = itertools.count()
 def _drop_dead() -> None:
     """Take the nodes that died out of the table."""
     with table_lock:
+        take, known = _dead.popleft, _table.get
         while _dead:
-            ref = _dead.popleft()
+            ref = take()
             key = getattr(ref, "key", None)  # it has none if Ctrl-C came before it was given one
-            if key is not None and _table.get(key) is ref:  # else its successor's
+            if key is not None and known(key) is ref:  # else its successor's
                 del _table[key]
 
 
@@ -294,8 +295,8 @@ def keep_origin(made: UOp, node: UOp) -> None:
 
 
 def new_node(op: Ops, dtype: DType, src: tuple[UOp, ...], arg: Any = None) -> UOp:
-    """The same as `UOp(...)` for what cannot exist yet: a UNIQUE with a new number, and what is first made of
-    it. It is not looked for, which saves a third of the time.
+    """The same as `UOp(...)` for what cannot exist yet: what is first made of a UNIQUE with a new number. It
+    is not looked for, which saves a third of the time.
     """
     node = object.__new__(UOp)
     node.op, node.dtype, node.src, node.arg = op, dtype, src, arg
@@ -311,6 +312,60 @@ def new_node(op: Ops, dtype: DType, src: tuple[UOp, ...], arg: Any = None) -> UO
     if len(_dead) > MOST_DEAD:
         _drop_dead()
     return node if _table.setdefault(key, ref) is ref else _settle(node, ref)
+
+
+def one_of_its_own(op: Ops, arg: Any) -> UOp:
+    """A node without sources that nobody makes again, as its argument is a new number: it is in no table."""
+    node = _new(UOp)
+    node.op, node.dtype, node.src, node.arg, node.facts = op, dtypes.void, (), arg, {}
+    node.number = next(_numbers)
+    return node
+
+
+#: A node of a list: op, dtype, arg, the places of its sources in the list, its value's shape and device.
+Row = tuple[Ops, DType, Any, tuple[int, ...], Any, Any]
+
+
+def make_all(rows: Iterable[Row], made: list[UOp]) -> None:
+    """Add to a list of nodes one for each row, as `UOp(...)` makes it: written out here, since that takes two
+    thirds of the time. No CONST or FUNCTION is among them.
+    """
+    add, known, number = made.append, _table.get, _numbers.__next__
+    current = origin.current
+    for op, dtype, arg, places, shape, device in rows:
+        if len(places) == 2:
+            first, second = places
+            one, two = made[first], made[second]
+            src: tuple[UOp, ...] = (one, two)
+            key: Key = (op, dtype, arg, one.number, two.number)
+        elif len(places) == 1:
+            one = made[places[0]]
+            src, key = (one,), (op, dtype, arg, one.number)
+        else:
+            src = tuple([made[place] for place in places])
+            key = (op, dtype, arg, *[source.number for source in src])
+        ref = known(key)
+        if ref is not None:
+            found = ref()
+            if found is not None:
+                if "shape" not in found.facts:
+                    found.facts["shape"], found.facts["device"] = shape, device
+                add(found)
+                continue
+        node = _new(UOp)
+        node.op, node.dtype, node.src, node.arg, node.number = op, dtype, src, arg, number()
+        if current is None:
+            node.facts = {"shape": shape, "device": device}
+        else:
+            node.facts = {"origin": current, "shape": shape, "device": device}
+        ref = _Ref(node, _died)
+        ref.key = key
+        add(node if _table.setdefault(key, ref) is ref else _settle(node, ref))
+    if len(_dead) > MOST_DEAD:
+        _drop_dead()
+
+
+_new = object.__new__
 
 
 def toposort(

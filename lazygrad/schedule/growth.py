@@ -1,8 +1,9 @@
 """Sizes that grow: from the third graph on that differs from two others in one size only, it is planned for
-many sizes at once.
+many sizes at once. What begins with 1 has another structure there (an axis of one element is not expanded,
+nor summed): so 3 after 2 is taken for the third.
 
 A *growth* says how the sizes of a structure follow from one number, each as a polynomial of it with whole
-coefficients: n, 4n, n + 1, n². It is worked out from three graphs; a graph belongs to it
+coefficients: n, 4n, n + 1, n². It is worked out from three graphs, or guessed from two; a graph belongs to it
 whose sizes are what the polynomials say. Its Variable goes up to the next power of two; above that there is
 one for twice as many.
 """
@@ -35,7 +36,7 @@ class Growth:
 
     polynomials  one for each size; None where any number may stand
     base         the size that is the number itself
-    seen         the three of which it was made
+    seen         the three of which it was made; two, where it is a guess
     planned      whether its plan is known to work
     """
 
@@ -89,14 +90,14 @@ class Growth:
 class _Structure:
     """What is known of graphs of one structure: some sizes that it came with, and its growths."""
 
-    __slots__ = ("growths", "last", "refused", "seen", "times")
+    __slots__ = ("growths", "guessed", "last", "refused", "seen", "times")
 
     def __init__(self) -> None:
         self.seen: list[tuple[int, ...]] = []
         self.growths: list[Growth] = []
         self.last: tuple[int, ...] = ()
         self.times = 0
-        self.refused = False
+        self.refused = self.guessed = False
 
 
 _structures: dict[object, _Structure] = {}
@@ -116,7 +117,8 @@ def growth_of(graph: Apart) -> tuple[Growth, int] | None:
             for old in list(_structures)[: MOST_STRUCTURES // 2]:
                 _structures.pop(old, None)
         known = _structures[graph.structure] = _Structure()
-    known.times = known.times + 1 if sizes == known.last else 1
+    last = known.last
+    known.times = known.times + 1 if sizes == last else 1
     known.last = sizes
     if known.refused or known.times >= STAYS:
         return None
@@ -133,19 +135,27 @@ def growth_of(graph: Apart) -> tuple[Growth, int] | None:
     if sizes in known.seen:
         return None
     found = _found(graph, known.seen)
-    if found is not None:
-        known.growths.insert(0, found)
-        return found, sizes[found.base]
-    known.seen = [*known.seen, sizes][-MOST_SEEN:]
-    return None
+    if found is None:
+        if last and not known.guessed:
+            found = _guess(graph, last)
+            known.guessed = found is not None
+        known.seen = [*known.seen, sizes][-MOST_SEEN:]
+    if found is None:
+        return None
+    known.growths.insert(0, found)
+    return found, sizes[found.base]
 
 
-def refuse(graph: Apart) -> None:
-    """Each size of this structure gets a plan of its own from here on."""
+def refuse(graph: Apart, growth: Growth) -> None:
+    """Each size of this structure gets a plan of its own from here on; or, if the growth was a guess, until
+    three sizes say how they grow.
+    """
     known = _structures.get(graph.structure)
-    if known is not None:
+    if known is None:
+        return
+    known.growths.clear()
+    if len(growth.seen) == 3:
         known.refused = True
-        known.growths.clear()
         known.seen.clear()
 
 
@@ -180,6 +190,41 @@ def _grown(three: Sequence[tuple[int, ...]], free: frozenset[int]) -> Growth | N
             return None
         polynomials.append(found)
     return _bounded(polynomials, base, tuple(sorted(numbers)), max(numbers))
+
+
+#: The only two numbers that are taken for the second and third.
+_AFTER_ONE = (2, 3)
+
+
+def _guess(graph: Apart, before: tuple[int, ...]) -> Growth | None:
+    """The growth of a graph and the one before, if the number was 2 and is 3, and no size is less."""
+    columns = list(zip(before, graph.sizes, strict=True))
+    free = graph.free
+    base = next((n for n, column in enumerate(columns) if column == _AFTER_ONE and n not in free), None)
+    if base is None:
+        return None
+    polynomials: list[Polynomial | None] = []
+    for place, (p, q) in enumerate(columns):
+        if p <= q <= NEAR * max(p, 1):
+            polynomials.append(_likely(p, q))
+        elif place in free:
+            polynomials.append(None)
+        else:
+            return None
+    return _bounded(polynomials, base, _AFTER_ONE, 3)
+
+
+def _likely(p: int, q: int) -> Polynomial:
+    """The simplest polynomial that is p at 2 and q at 3: bn, n + c, bn², n(n + c), else a line."""
+    if 3 * p == 2 * q and p % 2 == 0:
+        return 0, p // 2, 0
+    if q - p == 1:
+        return 0, 1, p - 2
+    if 9 * p == 4 * q and p % 4 == 0:
+        return p // 4, 0, 0
+    if p % 2 == 0 and q % 3 == 0 and q // 3 - p // 2 == 1:
+        return 1, p // 2 - 2, 0
+    return 0, q - p, p - 2 * (q - p)
 
 
 def polynomial(numbers: Sequence[int], values: Sequence[int]) -> Polynomial | None:

@@ -197,7 +197,7 @@ def _bound_for_many_sizes(asked: Asked, graph: Apart, attempt: Attempt) -> bool:
         template, lifted = _template_of(lifted, *structure_key(lifted))
         attempt(template, grown, n)
     except Exception as error:  # whatever cannot be done with a symbolic size: each size has a plan then
-        growth.refuse(graph)
+        growth.refuse(graph, grown)
         attempt(error, grown, n)
         return False
     copies = list(copies_first(lifted))

@@ -8,13 +8,13 @@ import itertools
 import weakref
 
 from ..device import Buffer, Device, Devices
-from ..dtype import DType, dtypes
+from ..dtype import DType
 from ..ir.args import MultiArg
 from ..ir.device import device_of
 from ..ir.index import sint
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.rewrite import transform
-from ..ir.uop import UOp, new_node
+from ..ir.uop import UOp, new_node, one_of_its_own
 from ..locks import table_lock, uninterrupted
 from ..shape.movement import below_movement, moved, movements_on, reshape, shrink
 from ..shape.rules import shape_of
@@ -26,7 +26,7 @@ _unique = itertools.count()
 def new_buffer(device: str, size: int, dtype: DType) -> UOp:
     """A BUFFER node that is no other: memory to be of `size` elements, that a kernel will write."""
     place = UOp(Ops.DEVICE, arg=Device.canonicalize(device))
-    unique = new_node(Ops.UNIQUE, dtypes.void, (), next(_unique))
+    unique = one_of_its_own(Ops.UNIQUE, next(_unique))
     node = new_node(Ops.BUFFER, dtype, (place, unique), size)
     node.facts["fresh"] = True
     return node
@@ -49,7 +49,7 @@ def mark_buffer(node: UOp, buffer: Buffer) -> UOp:
 
 def version_on(place: UOp, buffer: Buffer) -> UOp:
     """A BUFFER node that is no other, for memory that has its contents; `place` is the node of its device."""
-    unique = new_node(Ops.UNIQUE, dtypes.void, (), next(_unique))
+    unique = one_of_its_own(Ops.UNIQUE, next(_unique))
     node = new_node(Ops.BUFFER, buffer.dtype, (place, unique), buffer.size)
     facts = node.facts
     facts["buffer"], facts["shape"], facts["device"] = buffer, (buffer.size,), place.arg

@@ -118,7 +118,11 @@ def permute(u: UOp, order: Sequence[int]) -> UOp:
     plain = tuple(range(len(old)))
     if tuple(sorted(order)) != plain:
         raise _cannot(f"permute {shape_text(old)} by {order}", f"name each axis of {plain} once")
-    return u if order == plain else UOp(Ops.PERMUTE, u.dtype, (u,), order)
+    if order == plain:
+        return u
+    node = UOp(Ops.PERMUTE, u.dtype, (u,), order)
+    node.facts["shape"] = tuple([old[axis] for axis in order])
+    return node
 
 
 def pad(u: UOp, amounts: Sequence[Span]) -> UOp:

@@ -10,20 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtype import DType
-from ..ir.args import Devices
 from ..ir.device import device_of
 from ..ir.ops import MOVEMENT, Ops
-from ..ir.uop import UOp, toposort
+from ..ir.uop import Row, UOp, make_all, toposort
 from .rules import shape_or_none
 
 #: What stands for one thing of its own, or keeps tensors: only given as an input.
-_ONE_OF_A_KIND = frozenset(
+ONE_OF_A_KIND = frozenset(
     (Ops.BUFFER, Ops.BUFFER_VIEW, Ops.UNIQUE, Ops.MULTI, Ops.FUNCTION, Ops.CUSTOM, Ops.LOOP, Ops.KERNEL)
     + (Ops.BIND, Ops.DEFINE_VAR)
 )
-#: op, dtype, arg, places of the sources, shape and device of the value.
-_Row = tuple[Ops, DType, Any, tuple[int, ...], Any, "Devices | None"]
 #: Graphs of more nodes are made by the calls, as ever.
 MOST_ROWS = 4096
 
@@ -36,7 +32,7 @@ class Recipe:
 
     __slots__ = ("checks", "constants", "results", "rows")
 
-    def __init__(self, constants: list[UOp], rows: list[_Row], results: list[int], checks: list[int]) -> None:
+    def __init__(self, constants: list[UOp], rows: list[Row], results: list[int], checks: list[int]) -> None:
         self.constants, self.rows, self.results, self.checks = constants, rows, results, checks
 
     @classmethod
@@ -54,7 +50,7 @@ class Recipe:
             return None
         constant: set[UOp] = set()
         for node in order:
-            if node.op in _ONE_OF_A_KIND or (node.op is Ops.DETACH and node.arg is not None):
+            if node.op in ONE_OF_A_KIND or (node.op is Ops.DETACH and node.arg is not None):
                 return None
             of_numbers = node.op in MOVEMENT and node.src[0] in constant
             if of_numbers or node.op in (Ops.CONST, Ops.DEVICE):
@@ -62,7 +58,7 @@ class Recipe:
         constants = [node for node in order if node in constant]
         before = [*inputs, *constants]
         place = {node: number for number, node in enumerate(before)}
-        rows: list[_Row] = []
+        rows: list[Row] = []
         checks: list[int] = []
         for node in order:
             if node in constant:
@@ -80,15 +76,29 @@ class Recipe:
     def on(self, inputs: Sequence[UOp]) -> list[UOp]:
         """All nodes by number, on other inputs of the same shapes, dtypes and devices."""
         made = [*inputs, *self.constants]
-        add = made.append
-        for op, dtype, arg, places, shape, device in self.rows:
-            if len(places) == 2:
-                first, second = places
-                node = UOp(op, dtype, (made[first], made[second]), arg)
-            else:
-                node = UOp(op, dtype, tuple([made[place] for place in places]), arg)
-            facts = node.facts
-            if "shape" not in facts:
-                facts["shape"], facts["device"] = shape, device
-            add(node)
+        make_all(self.rows, made)
         return made
+
+
+class Meetings:
+    """How often things were met, by their hashes; so many are remembered."""
+
+    def __init__(self, due: int, most: int = 4096) -> None:
+        self._due, self._most = due, most
+        self._met: dict[int, int] = {}
+
+    def is_due(self, key: Any) -> bool:
+        """Count one; whether it is the one that makes them enough."""
+        number = hash(key)
+        times = self._met.get(number, 0) + 1
+        if times < self._due:
+            if len(self._met) >= self._most:
+                self._met.clear()
+            self._met[number] = times
+            return False
+        self._met.pop(number, None)
+        return True
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._met.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Self
 
-from ..gradient import gradient as gradient_of
+from ..gradient import gradient_again
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.versions import latest
@@ -44,7 +44,7 @@ class Backward(Tensor):
         order = self.uop.toposort()
         places = Places(order)
         wanted = [places.of(target) for target in targets]
-        found = gradient_of(self.uop, seed, [node for nodes in wanted for node in nodes], order)
+        found = gradient_again(self.uop, seed, [node for nodes in wanted for node in nodes], order)
         results: list[Tensor] = []
         for target, nodes in zip(targets, wanted, strict=True):
             total = _sum_of(found, nodes)
@@ -83,7 +83,7 @@ class Backward(Tensor):
         for tensor in live_tensors():
             if tensor._leaf and tensor._requires_grad and (nodes := places.of(tensor)):
                 leaves.append((tensor, nodes))
-        found = gradient_of(self.uop, seed, [node for _, nodes in leaves for node in nodes], order)
+        found = gradient_again(self.uop, seed, [node for _, nodes in leaves for node in nodes], order)
         for tensor, nodes in leaves:
             total = _sum_of(found, nodes)
             if total is not None:

@@ -17,7 +17,7 @@ from typing import Any
 from ..config import flags_state
 from ..dtype import DType, default_float, default_int
 from ..ir.uop import UOp
-from ..shape.recipe import Recipe
+from ..shape.recipe import Meetings, Recipe
 from ..shape.rules import shape_of
 from .indexing.addresses import told
 from .modes import mode
@@ -38,13 +38,12 @@ _NAMES = """
 """
 NAMES = frozenset(_NAMES.split())
 
-#: A signature gets its recipe when it is met so often; so many have one, or were met.
-MEETINGS, MOST_KEPT, MOST_MET = 3, 1024, 4096
+#: A signature gets its recipe when it is met so often; so many have one.
+MEETINGS, MOST_KEPT = 3, 1024
 
 #: Signature → (its recipe, whether gradients flow to its result); None where it has none.
 _kept: dict[Any, tuple[Recipe, bool | None] | None] = {}
-#: Hash of a signature → how often it was met.
-_met: dict[int, int] = {}
+_met = Meetings(MEETINGS)
 
 
 def forget() -> None:
@@ -68,7 +67,7 @@ def by_recipe(compute: Callable[..., Any], tensor: type) -> Callable[..., Any]:
         found = _kept.get(signature, _ABSENT)
         if found is _ABSENT:
             result = compute(*args, **kwargs)
-            if _is_due(signature):
+            if _met.is_due(signature):
                 _keep(signature, _recorded(compute, args, kwargs, nodes, result, tensor))
             return result
         if found is None:
@@ -84,18 +83,6 @@ def by_recipe(compute: Callable[..., Any], tensor: type) -> Callable[..., Any]:
 
 
 _ABSENT: Any = object()
-
-
-def _is_due(signature: Any) -> bool:
-    number = hash(signature)
-    times = _met.get(number, 0) + 1
-    if times < MEETINGS:
-        if len(_met) >= MOST_MET:
-            _met.clear()
-        _met[number] = times
-        return False
-    _met.pop(number, None)
-    return True
 
 
 def _keep(signature: Any, recipe: tuple[Recipe, bool | None] | None) -> None:

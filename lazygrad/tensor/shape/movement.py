@@ -139,7 +139,7 @@ class Movement(Tensor):
         first, second = self._axis(dim0), self._axis(dim1)
         order = list(range(self.ndim))
         order[first], order[second] = order[second], order[first]
-        return self.permute(order)
+        return self._unary(movement.permute(self.uop, order))
 
     def swapaxes(self, axis0: int, axis1: int) -> Tensor:
         """Two axes exchanged.

@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeVar
 
 from lazygrad import Device
 from lazygrad.codegen.compile import compile_kernel, stages
+from lazygrad.codegen.nests import has_nests
 from lazygrad.codegen.opt import KernelOptError, Loops, Opt, OptOps
 from lazygrad.codegen.opt.contraction import candidates as contractions
 from lazygrad.codegen.opt.facts import Facts
@@ -67,7 +68,7 @@ def fixed_set(words: Sequence[str], renderer: Renderer) -> list[tuple[str, UOp, 
     """The kernels, with the program in which each is met first and what was chosen for it."""
     found: dict[str, list[tuple[float, UOp, ProgramSpec]]] = {}
     for ast, program in kernels(words).items():
-        if not is_written(ast):
+        if not is_written(ast) and not has_nests(ast):
             spec = compile_kernel(ast, renderer)
             cycles = predict(spec.uops, renderer.target)
             if LEAST <= cycles <= MOST and nbytes(spec) <= MOST_BYTES:

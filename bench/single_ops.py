@@ -37,6 +37,7 @@ def _layer(name: str, method: str, *shapes: tuple[int, ...], **options: Any) -> 
 def cases() -> list[Case]:
     """All of them."""
     import torch
+    from torch.nn.functional import layer_norm
 
     from lazygrad import Tensor
 
@@ -84,7 +85,43 @@ def cases() -> list[Case]:
             lambda x: x.flip(1).roll(5, 0).pad((1, 1, 1, 1)),
             lambda x: torch.nn.functional.pad(x.flip(1).roll(5, 0), (1, 1, 1, 1)),
         ),
+        Case("softmax of rows", _normal((2048, 1024)), lambda x: x.softmax(1), lambda x: x.softmax(1)),
+        Case(
+            "gradient of layer norm",
+            _normal((2048, 1024), (1024,), (1024,)),
+            lambda x, w, b: (x.layernorm() * w + b).square().sum().gradient(x)[0],
+            lambda x, w, b: torch.func.grad(lambda x: layer_norm(x, x.shape[1:], w, b).square().sum())(x),
+        ),
+        Case(
+            "enlarged by two, bilinear",
+            _normal((8, 3, 256, 256)),
+            lambda x: x.interpolate((512, 512), mode="bilinear"),
+            lambda x: torch.nn.functional.interpolate(x, scale_factor=2, mode="bilinear"),
+        ),
+        Case(
+            "two blocks of a ResNet, one picture",
+            _normal((1, 64, 56, 56), *[(64, 64, 3, 3)] * 4),
+            lambda x, *w: _blocks(lambda x, w: x.conv2d(w, padding=1), x, w),
+            lambda x, *w: _blocks(lambda x, w: torch.nn.functional.conv2d(x, w, padding=1), x, w),
+        ),
+        Case("16 steps of an LSTM, unrolled", _normal((16, 16, 512), (128, 512)), _unrolled, _unrolled),
     ]
+
+
+def _blocks(convolve: Callable[[Any, Any], Any], x: Any, weights: Sequence[Any]) -> Any:
+    for first, second in zip(weights[::2], weights[1::2], strict=True):
+        x = (x + convolve(convolve(x, first * 0.05).relu(), second * 0.05)).relu()
+    return x
+
+
+def _unrolled(gates: Any, weight: Any) -> Any:
+    """What an LSTM makes of (steps, batch, 4 x width), which are its inputs times their weights."""
+    cell = state = gates[0, :, : weight.shape[0]] * 0
+    for now in gates:
+        i, f, g, o = (now + state @ (weight * 0.05)).chunk(4, 1)
+        cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
+        state = o.sigmoid() * cell.tanh()
+    return state
 
 
 def main(arguments: list[str]) -> int:

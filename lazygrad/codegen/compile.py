@@ -13,6 +13,7 @@ from ..ir.uop import UOp
 from ..renderer import ProgramSpec, Renderer
 from ..target import Target
 from .axes import kernel_axes
+from .chosen import chosen, lowered
 from .estimate import estimate
 from .grid import assign_grid
 from .legalize import legalize
@@ -20,6 +21,7 @@ from .linearize import linearize
 from .loops import loop_of, loop_spec
 from .lower import lower
 from .nest_sums import nest_sums
+from .nests import beside, has_nests, nests_of, opts_of_nests
 from .one_pass import as_taken, is_one_pass, one_pass_prediction
 from .opt import Loops, Opt, OptOps, apply_opt, apply_opts, choose
 from .opt.facts import Facts
@@ -56,8 +58,9 @@ class Pass(NamedTuple):
 def _apply_opts(sink: UOp, job: Job) -> UOp:
     if job.opts is not None and not job.opts:
         return sink
-    loops = Loops.of(sink)
-    opts = choose(loops, job.target) if job.opts is None else job.opts
+    loops, opts = Loops.of(sink), job.opts
+    if opts is None:
+        opts = choose(loops, job.target) if job.target.grid else chosen(sink, job.target).opts
     job.applied.extend(opts)
     return apply_opts(loops, opts, job.target) if opts else sink
 
@@ -68,7 +71,7 @@ def _assign_grid(sink: UOp, job: Job) -> UOp:
 
 # fmt: off
 PASSES = [
-    Pass("lower", lambda ast, job: lower(ast), 3,
+    Pass("lower", lambda ast, job: lowered(ast), 3,
          "no VIEW is left; every access is an INDEX, with a validity where it needs one"),
     Pass("apply opts", _apply_opts, 4, "ranges are split and typed as the Opts say"),
     Pass("vectorize", lambda sink, job: vectorize(by_warp_groups(sink), job.target), 5,
@@ -107,15 +110,32 @@ def stages(
     buffers = tuple(node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL)
     job = Job(renderer, opts, [] if applied is None else applied, buffers)
     form: Any = ast
+    nests = nests_of(ast)
+    if len(nests) > 1 and renderer.target.grid:
+        raise NotImplementedError(f"a kernel of {len(nests)} nests of loops has no one grid to run on")
     if CHECK == 1:
         verify(ast, KERNEL, "scheduling")
     for step in WRITTEN_PASSES if is_written(ast) else PASSES:
         start = time.perf_counter()
-        form = step.run(form, job)
+        if len(nests) == 1:
+            form = step.run(form, job)
+        elif step.form < 7:
+            nests = _of_each(nests, step, job)
+            form = beside(nests)
+        else:
+            form = step.run(form, job)
         stage_times[step.name] = stage_times.get(step.name, 0.0) + time.perf_counter() - start
         if CHECK == 1:
             verify(form, SPECS[step.form], step.name, renderer.supports if step.form >= 6 else None)
         yield step.name, form
+
+
+def _of_each(nests: Sequence[UOp], step: Pass, job: Job) -> list[UOp]:
+    """What a pass makes of each nest of a kernel."""
+    jobs = [job] * len(nests)
+    if step.run is _apply_opts:
+        jobs = [job._replace(opts=own) for own in opts_of_nests(nests, job.target, job.opts)]
+    return [step.run(nest, own) for nest, own in zip(nests, jobs, strict=True)]
 
 
 def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = None) -> ProgramSpec:
@@ -133,6 +153,7 @@ def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = No
     else:
         scheduled = forms["apply opts"]
         name, cost, axes = scheduled.arg.name, estimate(forms["lower"]), kernel_axes(scheduled)
+        axes = () if has_nests(ast) else axes
         spec = ProgramSpec.of(name, renderer, forms["linearize"], applied, estimates=cost, axes=axes)
     _require_few_turns(spec, renderer.target)
     stage_times["render"] = stage_times.get("render", 0.0) + time.perf_counter() - start

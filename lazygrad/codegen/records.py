@@ -55,9 +55,16 @@ def _digest(node: UOp) -> str:
     return hashlib.blake2b("\n".join(rows).encode(), digest_size=32).hexdigest()
 
 
+#: Whose `repr` says all.
+_SAYS_ALL = frozenset((type(None), bool, int, float, str, bytes))
+
+
 def lasting_text(arg: Any) -> str:
     """An argument as a text that says all of it, and is the same in every process."""
-    if arg is None or isinstance(arg, (bool, int, float, str, bytes)):
+    kind = type(arg)
+    if kind is tuple:  # the key of a plan is mostly these
+        return f"tuple({', '.join([repr(p) if type(p) in _SAYS_ALL else lasting_text(p) for p in arg])})"
+    if kind in _SAYS_ALL or isinstance(arg, (int, float, str, bytes)):
         return repr(arg)
     if isinstance(arg, ShapeTracker):
         return " + ".join([_view_text(view) for view in arg.views])

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from ..codegen import opt as optimizer
 from ..codegen.compile import compile_kernel, stages
+from ..codegen.nests import has_nests
 from ..codegen.opt import Loops, OptOps, apply_opt, choose
 from ..device import Device
 from ..ir.ops import Ops
@@ -77,6 +78,10 @@ class Kernel:
 
     def hand_coded_optimizations(self) -> Self:
         """Apply the Opts that would be chosen here; on a kernel that has none yet."""
+        if has_nests(self.ast):  # each nest has its own
+            self._program = compile_kernel(self.ast, self.opts)
+            self.applied_opts = list(self._program.applied_opts)
+            return self
         return self.apply_opts(choose(self._loops, self.opts.target))
 
     optimize = required_optimizations = hand_coded_optimizations

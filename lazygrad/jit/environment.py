@@ -20,9 +20,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..engine.realize import recording
 from ..ir.uop import UOp
 from ..tensor import Tensor
-from .bytecode import EVERY, Reads, in_own_mode, is_user_code, parameters_of, reads_of
+from .bytecode import EVERY, Reads, in_own_mode, is_own_file, is_user_code, parameters_of, reads_of
 from .environment_specs import EnvironmentDescriber
 from .errors import JitError
 from .guard import CellGuard, Compared, Guard, KeysGuard, Place, SlotGuard, cell_value
@@ -119,7 +120,9 @@ class Environment:
         collectors = codes_of_collectors()
 
         def profile(frame: types.FrameType, event: str, arg: Any) -> None:
-            if event == "call":
+            if event != "return" and is_own_file(frame.f_code.co_filename):
+                pass  # most calls are lazygrad's own
+            elif event == "call":
                 if is_user_code(frame.f_code) and frame.f_code not in collectors:
                     self._called(frame)
                 elif frame.f_code is _READS_ENVIRONMENT and user_who_called(frame) is not None:
@@ -134,9 +137,12 @@ class Environment:
                 outer(frame, event, arg)
 
         sys.setprofile(profile)
+        if outer is None:
+            recording.watch = profile
         try:
             yield
         finally:
+            recording.watch = None
             sys.setprofile(outer)
         self._refused = self._refused or self._numpy.drawn()
         if self._refused is not None:

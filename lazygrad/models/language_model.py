@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 
 from ..device import Device
 from ..dtype import DType, dtypes, to_dtype
+from ..garbage import uncollected
 from ..programs.runners import begin
 from ..shape import shape_text
 from ..tensor import Tensor
 from . import gguf_files, huggingface
 from .decoder import Decoder
 from .description import Description
-from .garbage import uncollected
 from .rounding import ACTIVATIONS, round_activations
 from .sampling import Sampling
 from .session import Session

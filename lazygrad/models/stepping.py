@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from ..dtype import dtypes
+from ..garbage import uncollected
 from ..ir import Variable
 from ..jit import TinyJit, asks_nothing
 from ..tensor import Tensor
 from .cache import Cache, Rows
 from .decoder import Decoder
-from .garbage import uncollected
 
 #: The fewest positions that a token's step reads, and a prompt's: one capture more costs more than positions
 #: that are read and hidden.

@@ -18,6 +18,7 @@ from ..codegen.loops import loop_of
 from ..config import CACHELEVEL, CHECK, Context, ContextVar, usable_cores
 from ..device import CompiledDevice, Device, OutOfMemoryError, Program
 from ..events import listeners, tell
+from ..garbage import uncollected
 from ..ir.loop import LoopPlan
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec
@@ -225,7 +226,9 @@ def _lowered(key: Key) -> Build:
     if found is None and not CHECK:  # which is there to look at every form
         found = load_program(device, ast)
     if found is None:
-        build = Build(key, device, compile_kernel(ast, device.renderer, opts_for(device, ast)), None)
+        opts = opts_for(device, ast)
+        with uncollected():
+            build = Build(key, device, compile_kernel(ast, device.renderer, opts), None)
     else:
         build = Build(key, device, *found)
     if listeners:

@@ -122,8 +122,8 @@ class ProgramSpec:
 
     @property
     def pieces(self) -> int:
-        """In how many pieces a CPU runs it: the amount of its THREAD opt."""
-        return next((opt.amount for opt in self.applied_opts if opt.op.name == "THREAD"), 1)
+        """In how many pieces a CPU runs it: the amount of its THREAD opt, the greatest of its nests'."""
+        return max((opt.amount for opt in self.applied_opts if opt.op.name == "THREAD"), default=1)
 
     @staticmethod
     def of(

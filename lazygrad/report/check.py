@@ -16,6 +16,7 @@ from typing import Any
 from ..codegen.compile import stages
 from ..codegen.differences import differing, values_of
 from ..codegen.intervals import epsilon, roundings, with_bounds
+from ..codegen.one_pass import stores_apart
 from ..codegen.own_kernel import is_given_text, own_kernel
 from ..config import CHECK, Context
 from ..device import Buffer, Device
@@ -88,11 +89,12 @@ class Checker:
 
     def _interpret(self, ast: UOp, memory: Sequence[Buffer]) -> None:
         """Run a kernel in the interpreter; `memory` by the numbers of its DEFINE_GLOBALs."""
-        numbers = sorted({node.arg for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL})
-        with Context(NOOPT=1):
-            runner = get_runner(INTERPRETER, ast)
-        used = tuple([memory[number].ensure_allocated()._buf for number in numbers])
-        runner.program(used, values_for(runner, self.item.var_vals))
+        for part in stores_apart(ast):
+            numbers = sorted({node.arg for node in part.toposort() if node.op is Ops.DEFINE_GLOBAL})
+            with Context(NOOPT=1):
+                runner = get_runner(INTERPRETER, part)
+            used = tuple([memory[number].ensure_allocated()._buf for number in numbers])
+            runner.program(used, values_for(runner, self.item.var_vals))
 
     def _compare(self) -> None:
         ast = self.item.ast

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..codegen.compile import stages
 from ..codegen.loops import loop_of
+from ..codegen.nests import has_nests
 from ..codegen.opt import ACTIONS, KernelOptError, Loops, Opt, OptOps, apply_opt
 from ..config import DEBUG, DEBUG_STYLE, NOOPT, VIZ
 from ..config import GRAPH as SHOW_GRAPH
@@ -101,8 +102,8 @@ def _asked_by(origin: Any) -> str:
 def refusals(ast: UOp, spec: ProgramSpec, device: CompiledDevice) -> list[str]:
     """For each kind of Opt that was not applied: the axes at which it is refused now, and why."""
     _, lowered = next(stages(ast, device.renderer, ()))
-    if NOOPT or not isinstance(lowered, UOp):  # nothing was to be applied; a kernel that sorts has no axes
-        return []
+    if NOOPT or has_nests(ast) or not isinstance(lowered, UOp):
+        return []  # nothing was to be applied, or to one nest alone; a kernel that sorts has no axes
     loops = Loops.of(lowered)
     for opt in spec.applied_opts:
         loops = apply_opt(loops, opt, device.target)

@@ -18,6 +18,7 @@ from ..config import CACHELEVEL, CHECK, CHECK_INDEX, DEBUG, FUSE, MEMORY_BUDGET,
 from ..device import lock_across_fork
 from ..dtype import dtypes
 from ..events import listeners, tell
+from ..garbage import uncollected
 from ..ir.device import device_of
 from ..ir.index import as_sint, substitute
 from ..ir.ops import MOVEMENT, Ops
@@ -78,7 +79,7 @@ def kernelize(roots: Sequence[UOp], pending: Pending, attempt: Attempt | None = 
              write of this plan will end are planned with it, before the write
     attempt  sizes that grow are planned for many sizes, and this makes the kernels ready
     """
-    with planning:
+    with planning, uncollected():
         wanted = _open_roots(roots)
         if not wanted:
             return

@@ -20,7 +20,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Container, Iterable, Iterator
 
-from ..codegen.one_pass import family_pays_on_grid, operations, size_of
+from ..codegen.one_pass import are_joined, family_pays_on_grid, joined_operations, operations, size_of
 from ..dtype import dtypes
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp
@@ -29,12 +29,10 @@ from ..shape.rules import shape_of
 from ..shape.sizes import Shape
 from .group import numel
 from .in_memory import is_held
-from .one_pass import OnePasses, Operands
+from .one_pass import MANY_TIMES, MOST_STORED, OnePasses, Operands
 from .powers import powers_in
 from .reduces_of_repeats import axes_of_repeats
 
-#: So many bytes are not stored for the sake of time, where they are so many times those of the operands.
-MOST_STORED, MANY_TIMES = 128 << 20, 16
 #: Trips through memory of such a value: it is written once, and read by several kernels. With it, what is
 #: predicted for 8 heads of 128 to 1,024, causal and not, is what was measured on Zen 3.
 TRIPS = 2.5
@@ -197,7 +195,10 @@ class NestedSums:
         """
         every = [parts for node, found in family.items() if (parts := self.alone.parts(node, found))]
         contractions, summed = dict[UOp, int](), dict[UOp, int]()
+        nested = [parts for parts in every if parts.power is None]
         again, once = sum(map(operations, every)), 0.0
+        if are_joined(nested, self.alone.target):
+            again += joined_operations(nested) - sum(map(operations, nested))
         for (node, found), parts in zip(family.items(), every, strict=True):
             own = list(filter(_is_contraction, found.inside - {node}))
             elements = max(map(numel, own))

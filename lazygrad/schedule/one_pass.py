@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from typing import NamedTuple
 
 from ..codegen.lower import lower
-from ..codegen.one_pass import one_pass, pays, takes
+from ..codegen.one_pass import one_pass, pays, pays_of_rows, size_of, takes
 from ..codegen.one_pass.limits import SUMS_TO_PRODUCTS
 from ..codegen.one_pass.rule import OnePass
 from ..dtype import dtypes
@@ -25,7 +25,7 @@ from ..shape.sizes import Shape, vmax
 from ..shape.tracker import ShapeTracker
 from ..target import Target
 from .graph import is_generated
-from .group import Group
+from .group import Group, numel
 from .in_memory import is_held
 from .kernel_ast import AstBuilder
 from .powers import powers_in
@@ -34,6 +34,12 @@ from .reduces_of_repeats import axes_of_repeats
 #: A kernel with more values inside, or more reductions, is not looked at: an attention with mask, scale, bias
 #: and casts has some 40 and four, and each candidate is lowered to see whether the rule holds.
 MOST_INSIDE, MOST_REDUCTIONS = 128, 8
+#: So many bytes are not stored for the sake of time, where they are so many times those of the operands.
+MOST_STORED, MANY_TIMES = 128 << 20, 16
+#: So many nodes are looked at for the reductions that a log-sum-exp or the like is made of: it has some ten.
+MOST_NEAR = 16
+#: What may be a sum of products with powers, or that sum in another dtype.
+_TOPS = (Ops.REDUCE_AXIS, Ops.CAST, Ops.CONTIGUOUS)
 
 
 class Operands(NamedTuple):
@@ -68,13 +74,15 @@ class OnePasses:
 
     def operands(self, node: UOp) -> Operands | None:
         """What the kernel of a value reads, if it is computed in one pass."""
-        if not self.order or node.op not in (Ops.REDUCE_AXIS, Ops.CAST, Ops.CONTIGUOUS):
+        if not self.order or (node.op not in _TOPS and node.op not in ELEMENTWISE):
             return None
         if node not in self.found:
             self.found[node] = self._operands(node)
         return self.found[node]
 
     def _operands(self, node: UOp) -> Operands | None:
+        if node.op not in _TOPS:
+            return self._operands_of_rows(node)
         top = node
         while top.op in (Ops.CAST, Ops.CONTIGUOUS):
             top = below_movement(top.src[0])
@@ -91,6 +99,27 @@ class OnePasses:
         if parts is None or parts.power is None or not pays(parts, self.target):
             return None
         return found
+
+    def _operands_of_rows(self, node: UOp) -> Operands | None:
+        """What is read for a value of rows, made of a sum of powers and the greatest of what they are of."""
+        if self.target.grid or not dtypes.is_float(node.dtype):
+            return None
+        sums = list(filter(self._is_sum_of_powers, _reductions_near(node)))
+        if len(sums) != 1 or not _is_wide(sums[0]) or self.is_stored(sums[0]):
+            return None
+        found = self.below(node, sums[0])
+        if found is None or not self.is_within(found.inside, node, found.inside):
+            return None
+        parts = self.parts(node, found)
+        if parts is None or parts.power is None:
+            return None
+        pairs = _elements(node) * size_of(parts.key)
+        read = sum(_elements(value) * value.dtype.itemsize for value in found.read)
+        large = pairs * parts.total.dtype.itemsize > max(MOST_STORED, MANY_TIMES * read)
+        return found if large or pays_of_rows(parts, self.target) else None
+
+    def _is_sum_of_powers(self, node: UOp) -> bool:
+        return node.arg.op is Ops.ADD and below_movement(node.src[0]) in powers_in(node.src, self.is_stored)
 
     def parts(self, node: UOp, found: Operands) -> OnePass | None:
         """How the kernel of a value is done in one pass of these; None where the rule is silent."""
@@ -115,9 +144,11 @@ class OnePasses:
         powers = powers_in(top.src, self.is_stored)
         if not powers:
             return None
-        inside = {node, top}
+        inside, sources = {node, top}, [*top.src]
+        if node.op not in _TOPS:
+            sources += node.src
         above = node
-        while above is not top:
+        while node.op in _TOPS and above is not top:
             inside.add(above)
             above = below_movement(above.src[0])
 
@@ -133,7 +164,7 @@ class OnePasses:
             operands = self._factors(base, powers) if base.op is Ops.MUL else []
             return [(source, operand or source in operands) for source in base.src]
 
-        return self.gathered(inside, top.src, is_inside, below)
+        return self.gathered(inside, sources, is_inside, below)
 
     def gathered(
         self,
@@ -212,6 +243,20 @@ class OnePasses:
                     for source in node.src:
                         self.readers.setdefault(below_movement(source), set()).add(node)
         return self.readers
+
+
+def _reductions_near(value: UOp) -> list[UOp]:
+    """The reductions that a value is made of by few operations on as many elements as it has."""
+    found, stack, size = dict[UOp, None](), [value], numel(value)
+    for _ in range(MOST_NEAR):
+        if not stack:
+            break
+        node = below_movement(stack.pop())
+        if node.op is Ops.REDUCE_AXIS and numel(node) == size:
+            found[node] = None
+        elif node.op in ELEMENTWISE and numel(node) <= size:
+            stack += node.src
+    return list(found)
 
 
 def _is_padded(node: UOp) -> bool:

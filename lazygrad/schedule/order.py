@@ -24,7 +24,7 @@ def order_kernels(template: Template) -> Template:
     kernels = template.kernels
     if len(kernels) < SHORTEST:
         return template
-    before = [_kernels_before(kernel) for kernel in kernels]
+    before = [kernels_before(kernel) for kernel in kernels]
     touching = touching_kernels(kernels, template.results)
     memory = []
     for (number, position), users in touching.items():
@@ -37,14 +37,15 @@ def order_kernels(template: Template) -> Template:
     return template if best == given else reordered(template, best)
 
 
-def _kernels_before(kernel: KernelTemplate) -> list[int]:
+def kernels_before(kernel: KernelTemplate) -> list[int]:
     """The kernels that have to run before one."""
     found = [output.into for output in kernel.outputs if output.into is not None]
-    places = [_place(reference) for reference in (*found, *kernel.inputs)]
+    places = [place_of(reference) for reference in (*found, *kernel.inputs)]
     return list(dict.fromkeys([*(place[0] for place in places if place is not None), *kernel.after]))
 
 
-def _place(reference: Ref) -> Place | None:
+def place_of(reference: Ref) -> Place | None:
+    """The output that a reference names, or a part of it; None where it names none."""
     while reference[0] == "view":
         reference = reference[1]
     return (reference[1], reference[2]) if reference[0] == "out" else None

@@ -28,6 +28,7 @@ from .assemble import assemble
 from .graph import Asked
 from .growth import Growth
 from .in_memory import is_held
+from .joined_sums import join_sums
 from .lifted_numbers import lift, nameable
 from .lifted_sizes import lift_sizes
 from .loops import plan_loop
@@ -39,6 +40,7 @@ from .placement import Placed, Placement
 from .plain import STEPS, PlainGraph, Step, plain
 from .readers import Pending, add_readers
 from .rematerialize import rematerialize
+from .side_by_side import join_short_kernels
 from .template import Template
 from .versions import device_name
 from .writes import Writes
@@ -136,6 +138,10 @@ def _check_kernels(template: Template, name: str) -> None:
             verify(kernel.ast, KERNEL, name)
 
 
+def _join_sums(template: Template, job: Job) -> Template:
+    return join_sums(template, job.target)
+
+
 def _share_kernels(template: Template, job: Job) -> Template:
     return share_places(template)
 
@@ -146,6 +152,11 @@ def _order_kernels(template: Template, job: Job) -> Template:
 
 def _keep_to_budget(template: Template, job: Job) -> Template:
     return rematerialize(template, job.budget, job.parts, job.target)
+
+
+def _join_kernels(template: Template, job: Job) -> Template:
+    # what runs again, for the sake of memory, stays where it was put
+    return template if job.budget or not job.fuse else join_short_kernels(template, job.target)
 
 
 def _find_inner_memory(template: Template, job: Job) -> Template:
@@ -185,6 +196,12 @@ PLAN = [
         _check_kernels,
     ),
     Pass(
+        "join sums",
+        _join_sums,
+        "sums of the same terms that are computed again, for queries and for keys, are in one kernel",
+        _check_kernels,
+    ),
+    Pass(
         "share kernels",
         _share_kernels,
         "kernels that differ only in where they begin to read share one program",
@@ -199,6 +216,12 @@ PLAN = [
         "keep to budget",
         _keep_to_budget,
         "the kernels need no more memory than MEMORY_BUDGET, or the plan says what they need",
+    ),
+    Pass(
+        "join kernels",
+        _join_kernels,
+        "short kernels that do not wait for each other are nests of loops of one",
+        _check_kernels,
     ),
     Pass(
         "find inner memory",

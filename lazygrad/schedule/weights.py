@@ -24,6 +24,8 @@ ONCE = (Ops.REDUCE_AXIS, Ops.SCAN)
 _STORED = frozenset(
     (Ops.CONTIGUOUS, Ops.COPY, Ops.SCATTER, Ops.ASSIGN, Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE)
 )
+#: So many operations, one on the other, are looked through for what a value is made of.
+FEW = 8
 
 
 class Weights:
@@ -106,11 +108,23 @@ class Weights:
                 if largest is None:
                     break
                 limit = f"{max_args} arguments" if len(read) > max_args else f"{max_ops} operations"
+                made_of, between = self._made_of(largest)
+                if made_of:
+                    largest = max(made_of, key=lambda b: (size[b], len(args[b])))
                 self.must[largest] = f"the kernel would pass {limit}"
-                for below in (largest, *node.src):
-                    if below_movement(below) is largest:
-                        size[below], args[below], self.cost[below] = 1, frozenset((largest,)), self.hit
-                        begin.pop(below, None)
+                forced = 1, frozenset((largest,)), self.hit
+                for reader in (*between, node):
+                    for below in (largest, *reader.src):
+                        base = below_movement(below)
+                        if base is largest:
+                            size[below], args[below], self.cost[below] = forced
+                            begin.pop(below, None)
+                        elif base in between:
+                            size[below], args[below] = self.weight[base]
+                            self.cost[below] = self.cost[base]
+                    if reader is not node:
+                        size[reader], args[reader], self.cost[reader] = self._inline_size(reader, size, args)
+                        self.weight[reader] = size[reader], args[reader]
             self.weight[node] = (total, read)
             if node in self.must:
                 size[node], args[node], self.cost[node] = 1, frozenset((node,)), self.hit
@@ -170,6 +184,32 @@ class Weights:
                     seen.add(base)
                     stack.append(base)
         return min(total, known)
+
+    def _made_of(self, value: UOp) -> tuple[list[UOp], list[UOp]]:
+        """What may be stored instead of a value that is larger than all that it is made of together, as a
+        product of two matrices is before its sum; and what computes it from that, sources first.
+
+        Nothing where the value is no larger than that, or more than `FEW` operations above it.
+        """
+        between: list[UOp] = []
+        made_of: dict[UOp, None] = {}
+        seen = {value}
+
+        def look(node: UOp, room: int) -> None:
+            for source in dict.fromkeys(map(below_movement, node.src)):
+                inside = source.op in ELEMENTWISE and source not in self.must and not is_held(source)
+                if not inside or is_generated(source) or numel(source) != numel(value) or not room:
+                    made_of[source] = None
+                elif source not in seen:
+                    seen.add(source)
+                    look(source, room - 1)
+            between.append(node)
+
+        look(value, FEW)
+        together = sum([0 if is_generated(source) else numel(source) for source in made_of])
+        if value.op not in ELEMENTWISE or together >= numel(value):
+            return [], []
+        return [source for source in made_of if self._may_force(source)], between
 
     def _may_force(self, base: UOp) -> bool:
         return base not in self.must and (base.op in ELEMENTWISE or base.op in ONCE)

@@ -73,11 +73,15 @@ class Planned:
         writes: Writes = next(form for form in forms if isinstance(form, Writes))
         built: Template = next(form for form in forms if isinstance(form, Template))
         targets = {
-            id(kernel.boundaries): [node for node, _ in writes.targets[number]]
+            id(boundary): node
             for number, kernel in zip(writes.order, built.kernels, strict=True)
+            for boundary, (node, _) in zip(kernel.boundaries, writes.targets[number], strict=True)
         }
         #: for each kernel the values that it stores; passes after the one that builds them keep boundaries
-        self.values: list[list[UOp]] = [targets.get(id(k.boundaries), []) for k in self.template.kernels]
+        self.values: list[list[UOp]] = [
+            [targets[id(boundary)] for boundary in kernel.boundaries if id(boundary) in targets]
+            for kernel in self.template.kernels
+        ]
 
     def stays(self, kernel: int, output: int) -> str:
         """Why a boundary is there in every plan, which is known without another one; "" if it need not be."""

@@ -6,10 +6,11 @@ each operation gives must have the shape that PyTorch says, and gets the dtype t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -17,8 +18,9 @@ from torch import fx
 
 from ..dtype import DType, dtypes
 from ..tensor import Tensor
+from ..tensor.observer import observing
 from .dtypes import from_torch_dtype, has_dtype
-from .table import name_of, row_of
+from .table import asks_how_it_lies, name_of, row_of, why_without_row
 
 #: What is done with sizes, which are Python's numbers here.
 _ON_NUMBERS = "add sub mul floordiv mod neg truediv pow eq ne lt le gt ge"
@@ -44,7 +46,7 @@ def missing(node: fx.Node) -> str:
     if _is_size(node.target):
         return ""
     if row_of(node.target) is None:
-        return "it is not in the table of operations"
+        return why_without_row(node.target)
     every = [*values_of(node), *(value for source in node.all_input_nodes for value in values_of(source))]
     if any(
         isinstance(size, torch.SymInt) and size.node.hint is None for value in every for size in value.shape
@@ -76,6 +78,27 @@ def values_of(node: fx.Node) -> list[torch.Tensor]:
 
 def is_tensor(value: Any) -> bool:
     return isinstance(value, torch.Tensor)
+
+
+class _NoValues:
+    """Observes a thread in which no value may be read."""
+
+    def value_is_read(self) -> None:
+        raise NotImplementedError("what it computes depends on values")
+
+    def drew(self, seed: int, base: int, count: int) -> None: ...
+    def random_state_is_read(self, seed: int, base: int) -> None: ...
+    def random_state_is_set(self, seed: int, base: int) -> None: ...
+
+
+@contextlib.contextmanager
+def _without_values() -> Iterator[None]:
+    """Reading a value is an error, as in the capture that follows."""
+    before, observing.by = observing.by, _NoValues()
+    try:
+        yield
+    finally:
+        observing.by = before
 
 
 class Said(NamedTuple):
@@ -137,14 +160,15 @@ class GraphFunction:
         made: dict[int, Any] = dict(self._held)
         for node in self.placeholders:
             made[self.number[node]] = _example(node)
-        for step in self._steps:
-            if step.node not in known:
-                try:
-                    made[step.number] = _done(step, made)
-                    continue
-                except Unsupported as error:
-                    found[step.node] = error.why
-            made[step.number] = _example(step.node)
+        with _without_values():
+            for step in self._steps:
+                if step.node not in known:
+                    try:
+                        made[step.number] = _done(step, made)
+                        continue
+                    except Unsupported as error:
+                        found[step.node] = error.why
+                made[step.number] = _example(step.node)
         return found
 
     def _step(self, node: fx.Node) -> Step:
@@ -154,6 +178,9 @@ class GraphFunction:
             fn = functools.partial(_size, "numel" if "sym_numel" in str(target) else "size")
         elif target is not operator.getitem and target not in _OF_NUMBERS:
             fn = row_of(target) or _no_row
+            if asks_how_it_lies(target):
+                (first,) = node.all_input_nodes[:1]
+                fn = functools.partial(fn, contiguous=first.meta["val"].is_contiguous())
         args, kwargs = self._plain(node.args), self._plain(node.kwargs)
         return Step(node, self.number[node], fn, args, kwargs, _said(node.meta.get("val")))
 

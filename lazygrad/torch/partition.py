@@ -38,7 +38,7 @@ def compiled(module: fx.GraphModule) -> Any:
     if not refused:
         return CompiledGraph(module)
     for node, why in refused.items():
-        if node.target is not operator.getitem:  # one of several results of what is refused
+        if node.target is not operator.getitem and not _only_checks(node):  # one of several results
             _warn(node, why)
     partitioner = CapabilityBasedPartitioner(module, _Support(refused), allows_single_node_partition=True)
     parts = partitioner.partition_and_fuse()
@@ -52,6 +52,13 @@ def compiled(module: fx.GraphModule) -> Any:
 def _writes(node: fx.Node) -> bool:
     """Whether an operation changes one of its arguments."""
     return bool(getattr(getattr(node.target, "_schema", None), "is_mutable", False))
+
+
+def _only_checks(node: fx.Node) -> bool:
+    """Whether an operation has no result: it raises an error, or does not."""
+    checked = node.args[1] if str(node.target) == "with_effects" else node.target
+    schema = getattr(checked, "_schema", None)
+    return schema is not None and not schema.returns
 
 
 def _warn(node: fx.Node, why: str) -> None:

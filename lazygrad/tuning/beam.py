@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from ..codegen.compile import compile_kernel, stages
 from ..codegen.differences import differing, values_of
 from ..codegen.intervals import roundings
+from ..codegen.nests import has_nests
 from ..codegen.opt import Loops, Opt, choose
 from ..codegen.opt.search import Found, Opts, Space, rank, search
 from ..codegen.opt.text import parse_opts
@@ -73,7 +74,7 @@ def opts_for(device: CompiledDevice, ast: UOp) -> Sequence[Opt] | None:
     found = tune(device, ast, BEAM.value)
     if found.note and DEBUG >= 2:
         print(f"{found.name}: {found.note}")
-    return None if is_written(ast) else found.opts
+    return None if is_written(ast) or has_nests(ast) else found.opts
 
 
 def tune(device: CompiledDevice, ast: UOp, width: int, until: float | None = None) -> Tuned:
@@ -84,6 +85,9 @@ def tune(device: CompiledDevice, ast: UOp, width: int, until: float | None = Non
     """
     if is_written(ast):
         return Tuned(name_of(ast), (), 0.0, (), 0.0, note=f"{kind_of(ast)} has no loops to change")
+    if has_nests(ast):
+        name = dict(_until(stages(ast, device.renderer, ()), "lower"))["lower"].arg.name
+        return Tuned(name, (), 0.0, (), 0.0, note="each of its nests of loops has the Opts of a short kernel")
     searcher = _Search(device, ast, width, until)
     found = searcher.stored()
     if found is not None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..codegen.compile import compile_kernel, stages
 from ..codegen.loops import loop_of
+from ..codegen.nests import has_nests
 from ..codegen.opt import KernelOptError, Loops, Opt, apply_opt
 from ..codegen.predict import predict
 from ..config import NOOPT
@@ -82,6 +83,11 @@ def _each_opt(ast: UOp, renderer: Renderer, applied: Sequence[Any]) -> Iterator[
     """The loops before any Opt, and after each."""
     _, lowered = next(stages(ast, renderer, ()))
     if not isinstance(lowered, UOp):  # a sort is written as a linear program at once
+        return
+    if has_nests(ast):
+        made = dict(stages(ast, renderer, applied))["apply opts"]
+        yield {"opt": "no Opt", **_loops(lowered)}
+        yield {"opt": ", ".join(map(repr, applied)), **_loops(made)}
         return
     loops = Loops.of(lowered)
     yield {"opt": "no Opt", **_loops(loops.finished())}

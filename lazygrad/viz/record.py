@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..codegen.compile import PASSES, WRITTEN_PASSES, compile_kernel, prediction_of, stages
+from ..codegen.nests import has_nests
 from ..codegen.opt import ACTIONS, Loops, Opt, apply_opt
 from ..codegen.written import is_written
 from ..ir.rewrite import observe
@@ -89,7 +90,7 @@ def record(
     with observe(noting(seen)):
         for name, value in stages(ast, renderer, opts, applied):
             made = tuple(value) if isinstance(value, list) else value
-            if name == "apply opts":
+            if name == "apply opts" and not has_nests(ast):
                 seen.extend(_each_opt(before, applied, renderer))
             if made is not before or not isinstance(made, UOp):
                 promise = promises[name]

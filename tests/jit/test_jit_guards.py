@@ -458,3 +458,16 @@ def test_what_the_garbage_collector_calls_is_no_part_of_the_function():
     finally:
         gc.callbacks.remove(space["called"])
     assert space["count"] > 0
+
+
+def test_a_clock_is_seen_after_something_was_computed():
+    """Planning and running are not watched; what the function calls after them is."""
+
+    @TinyJit
+    def step(x):
+        y = (x + 1).realize()
+        return (y * time.perf_counter()).realize()
+
+    step(Tensor([1.0]))
+    with pytest.raises(JitError, match="perf_counter"):
+        step(Tensor([2.0]))

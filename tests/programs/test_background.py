@@ -24,6 +24,13 @@ two_cores = needs("cores")  # on one, kernels compile where they are lowered
 
 
 @pytest.fixture(autouse=True)
+def kernels_of_their_own():
+    """With a budget of memory, which is never reached here, short kernels are not joined."""
+    with Context(MEMORY_BUDGET=1 << 30):
+        yield
+
+
+@pytest.fixture(autouse=True)
 def compile_anew():
     clear_programs()
     with Context(CACHELEVEL=1):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ import pytest
 import torch
 
 from lazygrad import Context, Tensor
-from lazygrad.codegen.one_pass import is_one_pass, takes
+from lazygrad.codegen.one_pass import is_joined, is_one_pass, takes
 from lazygrad.device import Device
 from lazygrad.ir.ops import Ops
 from lazygrad.report.forms import reasons
+from lazygrad.schedule import plan
 from lazygrad.schedule.nested_sums import NestedSums
 from lazygrad.schedule.one_pass import OnePasses
 from tests.helpers import needs
@@ -104,7 +106,7 @@ def test_sizes_that_no_block_divides(always: None, rows: int, keys: int, causal:
     masks = {"hidden": above(rows, keys)} if causal else {}
     compare(got, expected(values, arriving, **masks), 2e-5)
     if min(rows, keys) > 20:
-        assert sum(is_one_pass(item.ast) for item in kernels) == 4
+        assert sum(is_one_pass(item.ast) for item in kernels) in (2, 3)
         assert largest(kernels) < 2 * rows * keys
 
 
@@ -118,7 +120,7 @@ def test_query_heads_that_share_keys(always: None, heads: int) -> None:
     )
     shared = [each.reshape(heads, times, 70, 16).sum(1) for each in wanted[2:]]
     compare(got, [*wanted[:2], *shared])
-    assert sum(is_one_pass(item.ast) for item in kernels) == 4
+    assert sum(is_one_pass(item.ast) for item in kernels) in (2, 3)
     assert largest(kernels) < 6 * 70 * 70
 
 
@@ -126,7 +128,7 @@ def test_several_axes_of_batches(always: None) -> None:
     values, (arriving,) = arrays(*[(2, 3, 2, 40, 16)] * 3), arrays((2, 3, 2, 40, 16))
     kernels, got = computed(values, arriving)
     compare(got, expected(values, arriving))
-    assert sum(is_one_pass(item.ast) for item in kernels) == 4
+    assert sum(is_one_pass(item.ast) for item in kernels) in (2, 3)
 
 
 @pytest.mark.parametrize("kind", ["hidden", "added", "some for each head"])
@@ -139,7 +141,7 @@ def test_masks_in_memory_and_rows_that_see_nothing(always: None, kind: str) -> N
     masks = {"added": np.where(hidden, 0.0, mask)} if kind == "added" else {}
     kernels, got = computed(values, arriving, attn_mask=Tensor(given))
     compare(got, expected(values, arriving, hidden=hidden, **masks))
-    assert sum(is_one_pass(item.ast) for item in kernels) == 4
+    assert sum(is_one_pass(item.ast) for item in kernels) in (2, 3)
 
 
 def test_a_window(always: None) -> None:
@@ -155,7 +157,7 @@ def test_a_window(always: None) -> None:
     hidden = above(300, 300) | (rows[:, None] >= rows + 50)
     got = [each.numpy() for each in (result, q.grad, k.grad, v.grad)]
     compare(got, expected(values, arriving, hidden=hidden))
-    assert sum(is_one_pass(item.ast) for item in kernels if item.ast.op is Ops.SINK) == 4
+    assert sum(is_one_pass(item.ast) for item in kernels if item.ast.op is Ops.SINK) in (2, 3)
     assert largest([item for item in kernels if item.ast.op is Ops.SINK]) < 2 * 300 * 300
 
 
@@ -234,14 +236,29 @@ def gradient_of(heads: int, length: int, causal: bool) -> list[Any]:
 def test_what_is_faster_is_chosen() -> None:
     """Blocks that a causal mask hides are left out; without one, the values are rather stored."""
     assert largest(gradient_of(8, 512, True)) == 8 * 512 * 64
-    assert largest(gradient_of(8, 512, False)) == 8 * 512 * 512
+    assert largest(gradient_of(8, 128, False)) == 8 * 128 * 128
+
+
+@pytest.mark.parametrize(("threads", "sums"), [(1, [1, 3]), (64, [1, 1, 2])])
+def test_sums_of_rows_are_joined_where_each_core_has_a_batch(
+    always: None, monkeypatch: pytest.MonkeyPatch, threads: int, sums: list[int]
+) -> None:
+    """dq beside dk and dv, where two heads are enough for the cores; else a kernel of its own."""
+    join = plan.join_sums
+    monkeypatch.setattr(plan, "join_sums", lambda made, target: join(made, replace(target, threads=threads)))
+    q, k, v = (Tensor.empty(2, 40, 16, requires_grad=True).realize() for _ in range(3))
+    result = q.scaled_dot_product_attention(k, v)
+    gradients = result.gradient(q, k, v, gradient=Tensor.empty(2, 40, 16).realize())
+    asts = [item.ast for item in result.schedule(*gradients) if item.ast.op is Ops.SINK]
+    found = [1 if not is_joined(ast) else len(ast.src) for ast in asts if is_one_pass(ast)]
+    assert sorted(found) == sums
 
 
 def test_a_long_context_takes_no_memory() -> None:
     """8 heads of 16,384: each value of all queries and keys would be 8 GiB."""
     kernels = gradient_of(8, 16384, False)
     assert largest(kernels) == 8 * 16384 * 64
-    assert len(kernels) == 5
+    assert len(kernels) in (3, 4)
     written = {buffer for item in kernels for buffer in item.bufs[: len(item.ast.src)]}
     assert sum(buffer.size * 4 for buffer in written) < 300 << 20
 

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from lazygrad import Context, Tensor, TinyJit, checkpoint
+from bench.gpt import gpt
+from lazygrad import Context, Tensor, TinyJit, checkpoint, nn
 from lazygrad.device import GlobalCounters
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
@@ -275,6 +276,34 @@ def test_an_optimizer_step_in_the_same_plan_keeps_its_numbers():
         spare, again = train(values * BYTES)
         assert none == 0 < again
         assert all(np.array_equal(a, b) for a, b in zip(plain, spare, strict=True))
+
+
+@pytest.mark.slow
+def test_a_training_step_of_a_gpt_keeps_its_budget(capsys):
+    """Forward, gradients and AdamW in one plan: fewer bytes at once, and the same numbers."""
+
+    def first_step(budget: int) -> tuple[list[np.ndarray], int]:
+        Tensor.manual_seed(0)
+        network = gpt(nn, layers=3, width=32, tokens=64, vocabulary=100)
+        weights = list(network.parameters())
+        optimizer = AdamW(weights, lr=0.01)
+        ids = Tensor.arange(64).realize()
+
+        def step() -> None:
+            loss = nn.functional.cross_entropy(network(ids.unsqueeze(0))[0], ids)
+            loss.backward()
+            optimizer.step()
+
+        with Context(MEMORY_BUDGET=budget, DEBUG=1):
+            peak = peak_of(step)
+        return [w.numpy() for w in weights], peak
+
+    plain, whole = first_step(0)
+    spare, less = first_step(whole * 17 // 20)
+    assert less < whole * 9 // 10  # what is not of this plan, as its inputs' copies, is not counted in it
+    assert all(np.array_equal(a, b) for a, b in zip(plain, spare, strict=True))
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("MEMORY_BUDGET: peak")]
+    assert " values computed again, " in said[-1]
 
 
 def test_dropout_draws_the_same_numbers():

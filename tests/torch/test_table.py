@@ -12,32 +12,13 @@ from tests.torch.support import door, torch
 
 pytestmark = needs("torch")
 
-#: Of the core set: complex numbers, results whose sizes depend on values, sums in bags.
-NONE_OF = {"_embedding_bag", "_fft_c2r", "_fft_r2c", "_local_scalar_dense", "nonzero"}
-#: What is said of a tensor's size is Python's, and what was in place is a result by now.
-NO_VALUES = ("sym_", "_native_batch_norm_legit.default")
-
-
-def core() -> list[object]:
-    found = []
-    for name in dir(torch.ops.aten):
-        packet = getattr(torch.ops.aten, name)
-        for overload in getattr(packet, "overloads", list)():
-            op = getattr(packet, overload)
-            if torch.Tag.core in op.tags and not op._schema.is_mutable:
-                found.append(op)
-    return found
-
 
 def test_the_core_set_has_rows():
-    names = [(str(op).removeprefix("aten."), op) for op in core()]
-    lacking = {
-        name.split(".")[0]
-        for name, op in names
-        if not name.startswith(NO_VALUES) and not door.table.row_of(op)
-    }
-    assert lacking == NONE_OF
-    assert len(names) > 180
+    lacking, core = door.table.core_without_row(), door.table.core_set()
+    assert len(core) > 180
+    assert len(lacking) <= 0.03 * len(core)
+    assert not [name for name, why in lacking.items() if "not in the table" in why]
+    assert not [name for name in door.table.WITHOUT_ROW if name in door.table.ATEN]
 
 
 def test_what_has_a_row_is_not_decomposed():
@@ -92,3 +73,11 @@ def test_attention_of_whole_layers_and_its_masks(kind):
     ours = [Tensor(each.numpy()) if isinstance(each, torch.Tensor) else each for each in given]
     for found, wanted in zip(row("_native_multi_head_attention")(*ours), expected, strict=True):
         torch.testing.assert_close(torch.from_numpy(found.numpy()), wanted, atol=1e-5, rtol=1e-5)
+
+
+def test_means_of_bags_and_which_bag_an_index_is_in():
+    given = [torch.randn(5, 2), torch.tensor([0, 3, 1, 1]), torch.tensor([0, 1, 1])]
+    expected = torch.ops.aten._embedding_bag(*given, False, 1)
+    found = row("_embedding_bag")(*[Tensor(x.numpy()) for x in given], False, 1)
+    for one, wanted in zip(found[:3], expected[:3], strict=True):
+        torch.testing.assert_close(torch.from_numpy(one.numpy()), wanted, check_dtype=False)

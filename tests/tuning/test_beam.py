@@ -326,3 +326,13 @@ def test_what_is_found_holds_for_as_many_threads(made_up):
     with Context(THREADS=2):
         tune()
     assert made_up
+
+
+def test_nests_are_not_searched():
+    """Kernels that do not wait for each other: each nest has the Opts that are chosen for it."""
+    first, second = (Tensor.empty(*shape).realize() for shape in ((4, 5), (70,)))
+    (kernel,) = first.sum(1).schedule(second * 2)
+    found = beam.tune(Device["CPU"], kernel.ast, 2)
+    assert (found.name, found.opts) == ("r_4_5_and_E_70", ())
+    with Context(BEAM=1):
+        assert beam.opts_for(Device["CPU"], kernel.ast) is None

@@ -15,6 +15,7 @@ from lazygrad.config import TRACEMETA
 from lazygrad.device.allocator import take_back
 from lazygrad.engine.realize import observe_kernels
 from lazygrad.schedule.kernelize import clear_templates, collected_observers, plan_observers
+from lazygrad.viz.details import details
 from lazygrad.viz.files import RecordingError, read_recording, write_recording
 from lazygrad.viz.schedule_text import largest_plan, plans_of, schedule_text
 from lazygrad.viz.schedule_tree import schedule_tree
@@ -318,3 +319,11 @@ def test_a_tree_has_the_levels_that_fit(recorded):
     assert text[-1] == f"down to calls: kernels would not fit {len(whole) - 1} rows"
     assert schedule_tree(recorded, 1).splitlines()[-1] == "down to layers: --depth 2 adds lines"
     assert len(schedule_tree(recorded, 1, rows=4).splitlines()) == 4
+
+
+def test_the_details_of_a_kernel_of_nests():
+    first, second = (Tensor.empty(*shape).realize() for shape in ((4, 5), (70,)))
+    (kernel,) = first.sum(1).schedule(second * 2)
+    found = details("CPU", kernel.ast)
+    assert len(found["opts"]) == len(found["opts"][0]["loops"]) == 2
+    assert "nests of loops has no one grid" in found["sources"]["cuda"]

@@ -7,8 +7,10 @@ Out: its linear program (form 7), written at once. `rule.py` says when that is r
 from __future__ import annotations
 
 import functools
+import math
 from typing import NamedTuple
 
+from ...dtype import DType
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...renderer import Estimates, Renderer
@@ -21,18 +23,26 @@ from ..opt.grid_time import Prediction
 from ..opt.threads import FEWEST, PIECE
 from ..ranges import substitute_ranges
 from .apart import family_pays_on_grid, pays_on_grid
-from .cost import operations, pays_on_processor
+from .cost import are_joined, joined_operations, operations, pays_of_rows, pays_on_processor
 from .grid_blocks import block_of
+from .joined import Joined, together
+from .lanes import arguments_in
 from .rule import OnePass, one_pass
 from .sizes import shape_of_work, size_of
+from .sizes_joined import units_of
 from .write import written
 from .write_grid import written_on_grid
+from .write_joined import written_joined
 from .write_matrices import written_of_matrices
 
 __all__ = [
+    "are_joined",
     "as_taken",
     "family_pays_on_grid",
+    "is_joined",
     "is_one_pass",
+    "joined_of",
+    "joined_operations",
     "one_pass",
     "one_pass_estimate",
     "one_pass_name",
@@ -40,7 +50,9 @@ __all__ = [
     "one_pass_program",
     "operations",
     "pays",
+    "pays_of_rows",
     "size_of",
+    "stores_apart",
     "takes",
 ]
 
@@ -72,7 +84,9 @@ def as_taken(ast: UOp, target: Target) -> UOp:
 
 
 def _fits(ast: UOp, target: Target) -> bool:
-    """Whether some block fits into what a workgroup has."""
+    """Whether some block fits into what a workgroup has; no grid takes several sums."""
+    if is_joined(ast):
+        return not target.grid
     return not target.grid or block_of(_parts(ast), target) is not None
 
 
@@ -80,6 +94,32 @@ def one_pass_prediction(ast: UOp, target: Target) -> Prediction | None:
     """What is predicted of such a kernel on a grid."""
     found = block_of(_parts(ast), target)
     return None if found is None else found.prediction
+
+
+def is_joined(ast: UOp) -> bool:
+    """Whether a kernel is made of several sums of the same terms: ONE_PASS says which each store is."""
+    return is_one_pass(ast) and ast.src[0].src[2].arg is not None
+
+
+def stores_apart(ast: UOp) -> list[UOp]:
+    """Kernels that store the same, each of them loops around all that it stores: where sums are joined, one
+    for each, since their loops have nothing in common.
+    """
+    return [UOp.sink(store) for store in ast.src] if is_joined(ast) else [ast]
+
+
+@functools.lru_cache(64)
+def _joined(ast: UOp) -> Joined:
+    found = joined_of(ast)
+    if found is None:
+        raise TypeError("a kernel whose sums are not of the same terms")
+    return found
+
+
+def joined_of(ast: UOp) -> Joined | None:
+    """Its parts together. Each sum is lowered by itself: they share no loops before they are joined."""
+    every = [one_pass(lower(UOp.sink(store))) for store in ast.src]
+    return None if None in every else together([parts for parts in every if parts is not None])
 
 
 @functools.lru_cache(64)
@@ -92,6 +132,10 @@ def _parts(ast: UOp) -> OnePass:
 
 def one_pass_name(ast: UOp) -> str:
     """Its name as displayed: the sizes of its results, and of the axis that is walked once."""
+    if is_joined(ast):
+        both = _joined(ast)
+        sizes = [*both.batch, *both.groups, both.row, both.key, *both.columns()]
+        return "_".join(["one_pass", *[str(size_of(r)) for r in sizes]])
     parts = _parts(ast)
     outputs = [*parts.batch, *parts.groups, parts.row, parts.column]
     return "_".join(["one_pass", *[str(size_of(r)) for r in (*outputs, parts.key)]])
@@ -99,9 +143,23 @@ def one_pass_name(ast: UOp) -> str:
 
 def one_pass_estimate(ast: UOp) -> Estimates:
     """Operations as if everything were computed once; the bytes of each buffer once."""
+    if is_joined(ast):
+        return _joined_estimate(_joined(ast))
     parts = _parts(ast)
     once = {reduction: UOp.const(reduction.dtype, 1.0) for reduction in (*parts.most, *parts.sums)}
+    once.pop(parts.total, None)
     return estimate(substitute_ranges(UOp.sink(parts.store, *parts.beside), once))
+
+
+def _joined_estimate(parts: Joined) -> Estimates:
+    """Each term once."""
+    pairs = parts.batches() * math.prod(map(size_of, (*parts.groups, parts.row, parts.key)))
+    each = 2 * sum(size_of(r) for r in (*[product.depth for product in parts.products], *parts.columns()))
+    nbytes = 0
+    for node in arguments_in([node for node in parts.expressions() if node.op is not Ops.STORE]):
+        if node.op is Ops.DEFINE_GLOBAL:
+            nbytes += node.dtype.size * node.dtype.base.itemsize  # type: ignore[attr-defined]
+    return Estimates(pairs * each + estimate(UOp.sink(*parts.terms)).ops, nbytes)
 
 
 class OnePassProgram(NamedTuple):
@@ -113,6 +171,10 @@ class OnePassProgram(NamedTuple):
 
 def one_pass_program(ast: UOp, renderer: Renderer) -> OnePassProgram:
     """The linear program of such a kernel."""
+    if is_joined(ast):
+        both = _joined(ast)
+        pieces = _pieces(one_pass_estimate(ast), units_of(both, renderer.target), both.dtype, renderer.target)
+        return OnePassProgram(written_joined(both, renderer, pieces), _threads(pieces))
     parts, target = _parts(ast), renderer.target
     if target.grid:
         found = block_of(parts, target)
@@ -120,12 +182,16 @@ def one_pass_program(ast: UOp, renderer: Renderer) -> OnePassProgram:
         if found.core is not None:
             return OnePassProgram(written_of_matrices(parts, renderer, found.block, found.core), [])
         return OnePassProgram(written_on_grid(parts, renderer, found.block), [])
-    units = shape_of_work(parts, target).units
-    cycles = one_pass_estimate(ast).ops / (
-        target.core.products * target.vector_bytes / parts.total.dtype.itemsize
-    )
+    pieces = _pieces(one_pass_estimate(ast), shape_of_work(parts, target).units, parts.total.dtype, target)
+    return OnePassProgram(written(parts, renderer, pieces), _threads(pieces))
+
+
+def _pieces(estimate: Estimates, units: int, dtype: DType, target: Target) -> int:
+    """Into how many pieces a processor's kernel is cut."""
+    cycles = estimate.ops / (target.core.products * target.vector_bytes / dtype.itemsize)
     pieces = min(int(cycles / (PIECE * target.launch.fork)), MAX_PIECES, units)
-    if target.threads < 2 or pieces < FEWEST:
-        pieces = 1
-    opts = [Opt(OptOps.THREAD, 0, pieces)] if pieces > 1 else []
-    return OnePassProgram(written(parts, renderer, pieces), opts)
+    return 1 if target.threads < 2 or pieces < FEWEST else pieces
+
+
+def _threads(pieces: int) -> list[Opt]:
+    return [Opt(OptOps.THREAD, 0, pieces)] if pieces > 1 else []

@@ -34,7 +34,7 @@ class Expressions(NamedTuple):
 def expressions_of(parts: OnePass, renderer: Renderer) -> Expressions:
     known = {reduction: placeholder(MOST, parts.total) for reduction in parts.most}
     known.update((reduction, placeholder(SUM, parts.total)) for reduction in parts.sums)
-    known[parts.total] = placeholder(TOTAL, parts.total)
+    known.setdefault(parts.total, placeholder(TOTAL, parts.total))
     known.update(
         (product.total, placeholder(PRODUCTS + n, parts.total)) for n, product in enumerate(parts.products)
     )
@@ -46,8 +46,8 @@ def expressions_of(parts: OnePass, renderer: Renderer) -> Expressions:
         parts.x,
         zero if exact or parts.shift is None else parts.shift,
         parts.store,
-        _product_of(parts.values, zero),
-        _product_of(parts.weights, zero),
+        product_of(parts.values, zero),
+        product_of(parts.weights, zero),
     ]
     count = len(wanted)
     wanted += [factor.value for factor in parts.late]
@@ -71,7 +71,8 @@ def expressions_of(parts: OnePass, renderer: Renderer) -> Expressions:
     )  # fmt: skip
 
 
-def _product_of(factors: tuple[UOp, ...], none: UOp) -> UOp:
+def product_of(factors: tuple[UOp, ...], none: UOp) -> UOp:
+    """The factors multiplied."""
     if not factors:
         return none
     made = factors[0]

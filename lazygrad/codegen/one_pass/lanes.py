@@ -6,7 +6,7 @@ made; each stands for a place in the program. A load whose place moves by one fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ...ir.index import const
@@ -58,21 +58,31 @@ class Writer:
         along: Along | None = None,
     ) -> UOp:
         """The value, in as many lanes as `along` says; a vector only where it depends on it."""
+        return self.write_all([value], places, given, along)[0]
+
+    def write_all(
+        self,
+        values: Sequence[UOp],
+        places: dict[int, UOp],
+        given: dict[int, UOp] | None = None,
+        along: Along | None = None,
+    ) -> list[UOp]:
+        """Several values: what they have in common is written once."""
         done: dict[UOp, UOp] = {}
         if along is not None:
             places = {**places, along.number: along.first}
-        for node in self._order(value):
+        for node in self._order(values):
             done[node] = self._made(node, done, places, given or {}, along)
-        made = done[value]
-        if along is not None and made.dtype.count < along.lanes:
-            made = self.p.splat(made, along.lanes)
+        made = [done[value] for value in values]
+        if along is not None:
+            made = [self.p.splat(v, along.lanes) if v.dtype.count < along.lanes else v for v in made]
         return made
 
-    def _order(self, value: UOp) -> list[UOp]:
+    def _order(self, values: Iterable[UOp]) -> list[UOp]:
         """The nodes below, without those of the places of placeholders."""
         found: list[UOp] = []
         seen: set[UOp] = set()
-        stack = [(value, False)]
+        stack = [(value, False) for value in values]
         while stack:
             node, ready = stack.pop()
             if ready:
@@ -80,7 +90,7 @@ class Writer:
             elif node not in seen:
                 seen.add(node)
                 stack.append((node, True))
-                if node.op is not Ops.RANGE and _placeholder_of(node) is None:
+                if node.op is not Ops.RANGE and number_of_placeholder(node) is None:
                     below = node.src[0].src[1:] if node.op is Ops.LOAD else node.src
                     stack += [(s, False) for s in below]
         return found
@@ -103,7 +113,7 @@ class Writer:
         if node.op in (Ops.CONST, Ops.DEFINE_VAR):
             return node
         if node.op is Ops.LOAD:
-            number = _placeholder_of(node)
+            number = number_of_placeholder(node)
             return given[number] if number is not None else self._load(node, done, places, along)
         sources = [done[s] for s in node.src]
         lanes = max([s.dtype.count for s in sources])
@@ -135,7 +145,8 @@ def _splat(p: Program, value: UOp, lanes: int) -> UOp:
     return p.splat(p.let(value), lanes)
 
 
-def _placeholder_of(node: UOp) -> int | None:
+def number_of_placeholder(node: UOp) -> int | None:
+    """Which placeholder a node is; None where it is none."""
     if node.op is Ops.LOAD and node.src[0].src[0].arg >= FIRST_PLACEHOLDER:
         number: int = node.src[0].src[0].arg - FIRST_PLACEHOLDER
         return number

@@ -17,6 +17,9 @@ A factor of the summed products that does not depend on j, such as 1/l, is multi
 arithmetic, where the order of rounding is not promised. Where x ends in WHERE(c, x, -inf), an element with
 c false adds f(-inf) = 0: blocks of j without any other are left out.
 
+With vⱼ = 1 nothing but m and l is left: a log-sum-exp m + log l of products is one loop too, with one number
+for each row.
+
 m and l may be stored beside the sum: for whoever reads them, they are what is known of a row in the end.
 
 A sum Σⱼ x(i, j)·v(j, c) whose terms depend on no other reduction over j needs no correction at all, with
@@ -71,7 +74,7 @@ class OnePass(NamedTuple):
     x        what is shifted, with its `products`; `limits`: where it is not -inf
     power    f(x - shift); shift is None where nothing is subtracted. None: the terms are x·v as they are
     weights  what the power is multiplied by, of key and row
-    values   v: factors of key and column
+    values   v: factors of key and column; none: the result is made of the sum of the powers, which is `total`
     late     factors of the sum
     most     the reductions that are maxⱼ xⱼ, `sums` those that are Σⱼ power
     outer    more ranges that are summed over
@@ -117,6 +120,8 @@ def _parts(sink: UOp) -> OnePass | None:
     if not sink.src or not _is_simple(sink):
         return None
     store, *beside = sink.src
+    if not beside and (found := _of_rows(store)) is not None:
+        return found
     totals = _reductions(store.src[1])
     if len(totals) != 1 or totals[0].arg is not Ops.ADD or not dtypes.is_float(totals[0].dtype):
         return None
@@ -195,9 +200,9 @@ def _with_power(store: UOp, total: UOp, key: UOp, power: UOp) -> OnePass | None:
     others = [shift] if shift is not None else []
     most, sums = [], []
     for reduction in _reductions(*others, *[f.value for f in late]):
-        if reduction.arg is Ops.MAX and _is_same(x, reduction.src[0], {key: reduction.src[1]}):
+        if reduction.arg is Ops.MAX and is_same(x, reduction.src[0], {key: reduction.src[1]}):
             most.append(reduction)
-        elif _is_sum(reduction) and _is_same(power, reduction.src[0], {key: reduction.src[1]}):
+        elif _is_sum(reduction) and is_same(power, reduction.src[0], {key: reduction.src[1]}):
             sums.append(reduction)
         else:
             return None
@@ -206,6 +211,39 @@ def _with_power(store: UOp, total: UOp, key: UOp, power: UOp) -> OnePass | None:
     return OnePass(
         store, total, key, _in_order(batch), _in_order(rows - {row}), row, column, x, products,
         tuple(limits_of(x, key)), power, shift, weights, values, tuple(late), tuple(most), tuple(sums),
+    )  # fmt: skip
+
+
+def _of_rows(store: UOp) -> OnePass | None:
+    """A value of rows alone, made of Σⱼ f(xⱼ - s) and the greatest x: nothing is multiplied, and there is one
+    column. x is made of sums of products; others are in memory, or as well computed twice.
+    """
+    outputs, reductions = ranges_of(store), _reductions(store.src[1])
+    sums = [reduction for reduction in reductions if _is_sum(reduction)]
+    if len(sums) != 1 or sums[0].src[0].op not in SUMS_TO_PRODUCTS:
+        return None
+    (total,) = sums
+    power, key = total.src
+    x, shift = power.src[0], None
+    if x.op is Ops.SUB and key not in ranges_of(x.src[1]):
+        x, shift = x.src
+    most = [each for each in reductions if each is not total]
+    most += [each for each in _reductions(shift) if each not in most] if shift is not None else []
+    if any(r.arg is not Ops.MAX or not is_same(x, r.src[0], {key: r.src[1]}) for r in most):
+        return None
+    factors = [factor for node in _reductions(x) for factor in node.src[0].src]
+    of_keys = [factor for factor in factors if key in ranges_of(factor)]
+    batch = frozenset().union(*[ranges_of(factor) for factor in of_keys]) & outputs
+    rows = outputs - batch
+    products = _products(x, key, rows)
+    if not products or not rows or not ranges_of(x) - {key} <= outputs or total.dtype is not power.dtype:
+        return None
+    row = max(rows, key=lambda r: (_size(r), r.arg.id))
+    newest = max(node.arg.id for node in store.toposort() if node.op is Ops.RANGE)
+    column = make_range(1, newest + 1, AxisType.GLOBAL)
+    return OnePass(
+        store, total, key, _in_order(batch), _in_order(rows - {row}), row, column, x, products,
+        tuple(limits_of(x, key)), power, shift, (), (), (), tuple(most), (total,),
     )  # fmt: skip
 
 
@@ -311,7 +349,7 @@ def _products(x: UOp, key: UOp, rows: frozenset[UOp]) -> tuple[Product, ...] | N
     return tuple(found)
 
 
-def _is_same(a: UOp, b: UOp, renamed: dict[UOp, UOp]) -> bool:
+def is_same(a: UOp, b: UOp, renamed: dict[UOp, UOp]) -> bool:
     """Whether two expressions differ in the names of their loops only.
 
     What commutes in conditions and places may stand in another order, which follows those names.

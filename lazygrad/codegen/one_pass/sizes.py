@@ -38,12 +38,17 @@ def size_of(r: UOp) -> int:
     return size
 
 
+def tile_of(target: Target) -> int:
+    """Rows of a tile: their sums, a row of the right factors and one of the left fit registers."""
+    return max((target.vector_registers - BESIDE - 1) // BESIDE, 1)
+
+
 def sizes_of(parts: OnePass, target: Target) -> Sizes:
     """Blocks that fit the second cache; none depends on how many cores there are."""
     itemsize = parts.total.dtype.itemsize
     lanes = target.vector_bytes // itemsize
     width = BESIDE * lanes
-    tile = max((target.vector_registers - BESIDE - 1) // BESIDE, 1)
+    tile = tile_of(target)
     columns = -(-size_of(parts.column) // lanes) * lanes
     depth = sum(size_of(product.depth) for product in parts.products)
     room = target.memory.second * KEYS / itemsize / (depth + columns)

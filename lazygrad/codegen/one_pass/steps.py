@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from ...ir.index import terms_of
@@ -13,23 +13,25 @@ from ...renderer import Renderer
 from ..routines.writing import Program
 from .expressions import MOST, SHIFTED, SUM, TOTAL, expressions_of
 from .lanes import Along, Writer, arguments_in
+from .limits import Limit
 from .rule import OnePass
 from .sizes import size_of
 
 
-class Steps:
-    """A program while it is written: `places` are those of the ranges that are open."""
+class Ground:
+    """A program while it is written, for rows and groups of them, and keys: `places` are those of the ranges
+    that are open.
 
-    def __init__(self, parts: OnePass, renderer: Renderer) -> None:
-        self.parts = parts
-        self.e = e = expressions_of(parts, renderer)
-        every = [e.x, e.value, e.access, *e.late, *[s for both in e.sides for s in both], *e.limits]
-        every += [v for v in (e.power, e.shift, e.values, e.weights) if v is not None]
-        every += [s for store in e.beside for s in store.src]
-        self.out, self.place = e.access.src[:2]
-        self.p = Program(arguments_in(every), parts.total.dtype, renderer)
-        self.writer = Writer(self.p)
-        self.groups = math.prod(map(size_of, parts.groups))
+    limits  where something is left out, and each `rest` in ops of the target
+    """
+
+    def __init__(
+        self, p: Program, rows: tuple[UOp, ...], key: UOp, limits: Sequence[tuple[Limit, UOp]]
+    ) -> None:
+        self.p, self.writer = p, Writer(p)
+        self.row, *groups = rows
+        self.group_ranges, self.key, self.limits = tuple(groups), key, limits
+        self.groups = math.prod(map(size_of, groups))
         self.places: dict[int, UOp] = {}
 
     def _div(self, a: UOp, n: int) -> UOp:
@@ -49,17 +51,6 @@ class Steps:
             number = number if last else self._div(number, size_of(r))
         return found
 
-    @contextmanager
-    def _each_outer(self) -> Iterator[None]:
-        """The places of what is summed over beside the keys."""
-        p, places = self.p, self.places
-        with ExitStack() as loops:
-            for r in self.parts.outer:
-                at = loops.enter_context(p.loop(0, size_of(r)))
-                self.places = {**self.places, r.arg.id: at}
-            yield
-        self.places = places
-
     def _least(self, a: UOp, b: UOp) -> UOp:
         return self.p.let((a < b).where(a, b))
 
@@ -71,15 +62,15 @@ class Steps:
 
         group  the places of the group; None: of any
         """
-        p, size = self.p, size_of(self.parts.key)
+        p, size = self.p, size_of(self.key)
         first, last = p.integer(0), p.integer(size - 1)
-        for limit, rest in zip(self.parts.limits, self.e.limits, strict=True):
+        for limit, rest in self.limits:
             terms, _ = terms_of(limit.rest)
             places = dict(self.places)
-            for r in (self.parts.row, *self.parts.groups):
+            for r in (self.row, *self.group_ranges):
                 if any(r in toposort((a,)) for monomial in terms for a in monomial if monomial != (r,)):
                     break  # who knows where it is greatest
-                if r is self.parts.row:
+                if r is self.row:
                     places[r.arg.id] = p.let(high if terms.get((r,), 0) > 0 else low)
                 elif group is not None:
                     places[r.arg.id] = group[r.arg.id]
@@ -92,6 +83,32 @@ class Steps:
                 else:
                     first = self._most(first, p.let(p.integer(0) - greatest))
         return first, self._most(last, p.integer(-1))
+
+
+class Steps(Ground):
+    """The steps of a kernel of one sum."""
+
+    def __init__(self, parts: OnePass, renderer: Renderer) -> None:
+        self.parts = parts
+        self.e = e = expressions_of(parts, renderer)
+        every = [e.x, e.value, e.access, *e.late, *[s for both in e.sides for s in both], *e.limits]
+        every += [v for v in (e.power, e.shift, e.values, e.weights) if v is not None]
+        every += [s for store in e.beside for s in store.src]
+        self.out, self.place = e.access.src[:2]
+        p = Program(arguments_in(every), parts.total.dtype, renderer)
+        limits = list(zip(parts.limits, e.limits, strict=True))
+        super().__init__(p, (parts.row, *parts.groups), parts.key, limits)
+
+    @contextmanager
+    def _each_outer(self) -> Iterator[None]:
+        """The places of what is summed over beside the keys."""
+        p, places = self.p, self.places
+        with ExitStack() as loops:
+            for r in self.parts.outer:
+                at = loops.enter_context(p.loop(0, size_of(r)))
+                self.places = {**self.places, r.arg.id: at}
+            yield
+        self.places = places
 
     def _power(self, shifted: UOp) -> UOp:
         assert self.e.power is not None

@@ -20,7 +20,7 @@ whichever block of rows it is, and by whichever core.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import NamedTuple
 
@@ -29,9 +29,10 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...renderer import Renderer
 from ..routines.writing import Int
+from .blocks import Blocks, Terms
 from .expressions import PRODUCTS
 from .lanes import Along, step
-from .rule import OnePass, Product
+from .rule import OnePass
 from .sizes import BESIDE, shape_of_work, size_of, sizes_of
 from .steps import Steps
 
@@ -49,7 +50,7 @@ def written(parts: OnePass, renderer: Renderer, pieces: int) -> list[UOp]:
     return _Kernel(parts, renderer).written(pieces)
 
 
-class _Kernel(Steps):
+class _Kernel(Blocks, Steps):
     def __init__(self, parts: OnePass, renderer: Renderer) -> None:
         super().__init__(parts, renderer)
         self.sizes = s = sizes_of(parts, renderer.target)
@@ -58,6 +59,7 @@ class _Kernel(Steps):
         width = -(-s.keys // s.width) * s.width
         self.left = [p.scratch(groups * s.rows * size_of(each.depth)) for each in parts.products]
         self.right = [p.scratch(width * size_of(each.depth)) for each in parts.products]
+        self.sides = list(zip(self.left, self.right, strict=True))
         self.values = p.scratch(s.keys * s.columns)
         self.xs = p.scratch(s.tile * width)
         self.width = width
@@ -92,16 +94,6 @@ class _Kernel(Steps):
             places = {**self.places, **self._decoded(group, self.parts.groups)}
             places[self.parts.row.arg.id] = p.let(self.first + row)
             yield p.let(group * self.sizes.rows + row), places
-
-    def _vectors(self, count: int, body: Callable[[UOp, int], None]) -> None:
-        """`body(place, lanes)`: vectors, and single places for what is left."""
-        p, lanes = self.p, self.sizes.lanes
-        if count >= lanes:
-            with p.loop(0, count // lanes) as vector:
-                body(p.let(vector * lanes), lanes)
-        if count % lanes:
-            with p.loop(count - count % lanes, count) as place:
-                body(place, 1)
 
     # *** a block of rows begins
 
@@ -147,23 +139,14 @@ class _Kernel(Steps):
         """So many keys from one on."""
         p, s, parts = self.p, self.sizes, self.parts
         for product, (_, right), memory in zip(parts.products, self.e.sides, self.right, strict=True):
-            self._panels(product, right, memory, key, count)
-        self._copy_values(key, count)
-        rows = size_of(parts.row)
+            self._panels((product.depth, right), memory, key, count)
+        if self.e.values is not None:
+            self._copy_values(self.e.values, self.values, (parts.key, key), count, parts.column)
         with p.loop(0, self.groups) as group:
             places = {**self.places, **self._decoded(group, parts.groups)}
-            begin = p.integer(0)
-            for size, sure in ((s.tile, True), (2, rows % s.tile > 1), (1, rows % s.tile % 2 == 1)):
-                if not sure or size > s.tile or (size < s.tile and s.tile == 1):
-                    continue
-                number = self._div(p.let(self.count - begin), size)
-                with p.loop(0, number) as tile:
-                    row = p.let(begin + tile * size)
-                    with self._where_seen(row, size, places, key, count) as seen:
-                        self._tile(p.let(group * s.rows + row), row, size, places, key, count, seen)
-                if isinstance(self.count, int):
-                    break
-                begin = p.let(begin + number * size)
+            for row, size in self._tiles(self.count, size_of(parts.row)):
+                with self._where_seen(row, size, places, key, count) as seen:
+                    self._tile(p.let(group * s.rows + row), row, size, places, key, count, seen)
 
     @contextmanager
     def _where_seen(
@@ -184,62 +167,6 @@ class _Kernel(Steps):
             shift = self.sizes.width.bit_length() - 1
             panel = p.let(self._most(p.let(first - key), p.integer(0)) >> shift)
             yield Seen(panel, p.let(panel << shift), end)
-
-    def _panels(self, product: Product, right: UOp, memory: UOp, key: UOp, count: int) -> None:
-        """The right factors of a block: for each panel of keys the depths one after another."""
-        p, s, depth = self.p, self.sizes, size_of(product.depth)
-        along_depth, along_key = product.depth.arg.id, self.parts.key.arg.id
-
-        def place(at: UOp, deep: Int) -> UOp:
-            """Where the number of key + at lies, at a depth."""
-            panel = self._div(at, s.width)
-            return p.let(panel * (depth * s.width) + self._mod(at, s.width) + deep * s.width)
-
-        def by_keys(at: UOp, lanes: int) -> None:
-            with p.loop(0, depth) as deep:
-                places = {**self.places, along_depth: deep}
-                value = self.writer.write(right, places, along=Along(along_key, p.let(key + at), lanes))
-                p.store(memory, place(at, deep), value)
-
-        def turned(at: UOp, lanes: int) -> None:
-            if lanes == 1:
-                by_keys(at, 1)
-                return
-            with p.loop(0, depth // lanes) as group:
-                deep = p.let(group * lanes)
-                rows = []
-                for lane in range(lanes):
-                    places = {**self.places, along_key: p.let(key + at + lane)}
-                    rows.append(
-                        p.let(self.writer.write(right, places, along=Along(along_depth, deep, lanes)))
-                    )
-                for lane in range(lanes):
-                    column = UOp(Ops.VECTORIZE, rows[0].dtype, tuple([p.lane(row, lane) for row in rows]))
-                    p.store(memory, place(at, deep + lane), column)
-
-        loads = [n.src[0].src[1] for n in right.toposort() if n.op is Ops.LOAD]
-        neighbours = all(step(load, along_depth) == 1 for load in loads)
-        self._vectors(count, turned if neighbours and depth % s.lanes == 0 else by_keys)
-
-    def _copy_values(self, key: UOp, count: int) -> None:
-        """The values of a block: for each panel of columns the keys one after another."""
-        p, s = self.p, self.sizes
-        summed = self.e.values
-        if summed is None:
-            return
-        with p.loop(0, count) as at:
-            places = {**self.places, self.parts.key.arg.id: p.let(key + at)}
-
-            def copied(column: UOp, lanes: int) -> None:
-                value = self.writer.write(
-                    summed, places, along=Along(self.parts.column.arg.id, column, lanes)
-                )
-                panel, inside = self._div(column, s.width), self._mod(column, s.width)
-                last = s.columns // s.width * s.width  # the last panel may be a single vector
-                wide = p.let((column < last).where(p.integer(s.width), p.integer(s.lanes)))
-                p.store(self.values, panel * (s.width * count) + at * wide + inside, value)
-
-            self._vectors(size_of(self.parts.column), copied)
 
     # *** a tile of rows
 
@@ -291,27 +218,16 @@ class _Kernel(Steps):
         if self.e.power is not None:
             greatest = [p.accumulator(p.number(-math.inf, s.lanes)) for _ in range(size)]
         with p.loop(*panels) as panel:
-            given: list[list[dict[int, UOp]]] = [[{} for _ in range(BESIDE)] for _ in range(size)]
-            for n, product in enumerate(self.parts.products):
-                depth, left, right = size_of(product.depth), self.left[n], self.right[n]
-                begin, rows = p.let(panel * (s.width * depth)), p.let(slot * depth)
-                sums = [[p.accumulator(p.number(0.0, s.lanes)) for _ in range(BESIDE)] for _ in range(size)]
-                with p.loop(0, depth) as deep:
-                    place = p.let(begin + deep * s.width)
-                    beside = [p.load(right, place + c * s.lanes, s.lanes) for c in range(BESIDE)]
-                    at = p.let(rows + deep)
-                    for r in range(size):
-                        factor = p.splat(p.load(left, at + r * depth), s.lanes)
-                        for c in range(BESIDE):
-                            p.assign(sums[r][c], p.fma(factor, beside[c], sums[r][c]))
-                for r in range(size):
-                    for c in range(BESIDE):
-                        given[r][c][PRODUCTS + n] = sums[r][c]
+            made = [
+                self._sums_of_product(size_of(product.depth), sides, size, slot, panel)
+                for product, sides in zip(self.parts.products, self.sides, strict=True)
+            ]
             for r in range(size):
                 for c in range(BESIDE):
                     at = p.let(panel * s.width + c * s.lanes)
                     along = self._along_keys(key, at, count)
-                    x = p.let(self.writer.write(self.e.x, each[r], given[r][c], along))
+                    given = {PRODUCTS + n: sums[r][c] for n, sums in enumerate(made)}
+                    x = p.let(self.writer.write(self.e.x, each[r], given, along))
                     if count % s.width and self.e.power is not None:
                         steps = UOp.const(p.place.vec(s.lanes), tuple(range(s.lanes)))
                         end = UOp.const(p.place.vec(s.lanes), (count,) * s.lanes)
@@ -353,32 +269,19 @@ class _Kernel(Steps):
 
     def _sum(self, slot: UOp, size: int, factors: list[UOp] | None, count: int, seen: Seen) -> None:
         """The sums over the block of f(x - t)·v, to what was summed times its factor, if it has one."""
-        p, s = self.p, self.sizes
-        whole, left = divmod(s.columns // s.lanes, BESIDE)
-
-        def panel(begin: UOp, column: UOp, beside: int) -> None:
-            sums = [[p.accumulator(p.number(0.0, s.lanes)) for _ in range(beside)] for _ in range(size)]
-            with p.loop(seen.begin, seen.end) as at:
-                place = p.let(begin + at * (beside * s.lanes))
-                values = [p.load(self.values, place + c * s.lanes, s.lanes) for c in range(beside)]
-                for r in range(size):
-                    factor = p.splat(p.load(self.xs, at + r * self.width), s.lanes)
-                    for c in range(beside):
-                        p.assign(sums[r][c], p.fma(factor, values[c], sums[r][c]))
-            for r in range(size):
-                for c in range(beside):
-                    place = p.let((slot + r) * s.columns + column + c * s.lanes)
-                    before = p.load(self.totals, place, s.lanes)
-                    made = before + sums[r][c]
-                    if factors is not None:
-                        made = p.fma(before, p.splat(factors[r], s.lanes), sums[r][c])
-                    p.store(self.totals, place, made)
-
-        if whole:
-            with p.loop(0, whole) as number:
-                panel(p.let(number * (s.width * count)), p.let(number * s.width), BESIDE)
-        if left:
-            panel(p.integer(whole * s.width * count), p.integer(whole * s.width), left)
+        if self.e.values is None:
+            return
+        terms = Terms(self.xs, lambda at, r: at + r * self.width)
+        self._add_products(
+            terms,
+            self.values,
+            count,
+            (seen.begin, seen.end),
+            (self.totals, slot),
+            size,
+            self.sizes.columns,
+            factors,
+        )
 
     # *** a block of rows ends
 
@@ -391,6 +294,10 @@ class _Kernel(Steps):
                 total = p.let(p.sum_of_lanes(p.load(self.sums, row * s.lanes, s.lanes)))
                 scale = self._statistics(p.load(self.tops, row), total, places, given)
                 self._store_beside(places, given)
+            if self.e.values is None:
+                value = p.let(self.writer.write(self.e.value, places, given))
+                p.store(self.out, p.let(self.writer.write(self.place, places)), value)
+                return
 
             def finished(column: UOp, lanes: int) -> None:
                 along = Along(self.parts.column.arg.id, column, lanes)

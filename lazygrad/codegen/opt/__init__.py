@@ -6,17 +6,19 @@
 from .actions import ACTIONS, KernelOptError, Opt, OptOps, apply_opt, apply_opts
 from .ahead import Ahead
 from .groups import Group, GroupTop
+from .heuristic import Choice
 from .inline import Inline
 from .loops import Axis, Loops
 from .stage import Stage
 from .tensor_core import TensorCore
-from .threads import choose
+from .threads import choose, choose_on_cores
 from .tile import Tile
 
 __all__ = [
     "ACTIONS",
     "Ahead",
     "Axis",
+    "Choice",
     "Group",
     "GroupTop",
     "Inline",
@@ -30,4 +32,5 @@ __all__ = [
     "apply_opt",
     "apply_opts",
     "choose",
+    "choose_on_cores",
 ]

@@ -15,6 +15,7 @@ from ...ir.uop import UOp
 from ...target import Target
 from . import workgroups
 from .actions import MAX_PIECES, KernelOptError, Opt, OptOps, apply_opt
+from .heuristic import Choice
 from .heuristic import choose as choose_order
 from .inline import all_inline
 from .loops import Axis, Loops
@@ -33,10 +34,15 @@ def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
     if target.grid:
         plain, inline = all_inline(loops)
         return [*inline, *workgroups.choose(plain, target)]
+    return choose_on_cores(loops, target).opts
+
+
+def choose_on_cores(loops: Loops, target: Target) -> Choice:
+    """The Opts for a kernel on a processor, and how many cycles of one core it is predicted to take."""
     opts, cycles = choose_order(loops, target)
     pieces = min(int(cycles / (PIECE * target.launch.fork)), MAX_PIECES)
     if target.threads < 2 or pieces < FEWEST:
-        return opts
+        return Choice(opts, cycles)
     for each in opts:
         loops = apply_opt(loops, each, target)
     axes = [axis for axis in loops.axes if axis.output and axis.outermost]
@@ -48,8 +54,8 @@ def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
             apply_opt(loops, opt, target)
         except KernelOptError:
             continue
-        return [*opts, opt]
-    return opts
+        return Choice([*opts, opt], cycles)
+    return Choice(opts, cycles)
 
 
 def _pieces_for_copies(loops: Loops, axis: Axis) -> int:

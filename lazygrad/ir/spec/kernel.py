@@ -82,11 +82,18 @@ def _plain_source(u: UOp) -> str | None:
     return "its VIEW has no value below it" if u.src[0].src else None
 
 
+def _nests(u: UOp) -> str | None:
+    """Where the stores are not all in the same loops, how many each nest has."""
+    if u.arg is None or (isinstance(u.arg, tuple) and len(u.arg) > 1 and sum(u.arg) == len(u.src)):
+        return None
+    return f"its arg is how many stores each of its nests has, not {u.arg!r}"
+
+
 KERNEL = Spec(
     2,
     "kernel AST",
     {
-        Ops.SINK: both(void, sources(Ops.STORE, more=True)),
+        Ops.SINK: both(void, sources(Ops.STORE, more=True), _nests),
         Ops.STORE: both(
             void, sources(Ops.DEFINE_GLOBAL, Ops.VIEW, None, None, least=3), _view_of_memory, _store
         ),

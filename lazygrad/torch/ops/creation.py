@@ -36,6 +36,11 @@ def zeros(size: Sequence[int], *_: Any, dtype: Any = None, **__: Any) -> Tensor:
     return Tensor.zeros(tuple(size), dtype=dtype_of(dtype))
 
 
+@aten("new_empty_strided", "new_empty")
+def new_zeros(x: Tensor, size: Sequence[int], *_: Any, dtype: Any = None, **__: Any) -> Tensor:
+    return Tensor.zeros(tuple(size), dtype=x.dtype if dtype is None else dtype_of(dtype))
+
+
 @aten("zeros_like", "empty_like")
 def zeros_like(x: Tensor, *, dtype: Any = None, **_: Any) -> Tensor:
     return Tensor.zeros(x.shape, dtype=x.dtype if dtype is None else dtype_of(dtype))

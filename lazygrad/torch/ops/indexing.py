@@ -74,6 +74,23 @@ def scatter_reduce(
     return x.scatter_reduce(dim, index, source, reduce, include_self=include_self)
 
 
+@aten("scatter.reduce", "scatter.value_reduce")
+def scatter_reduced(x: Tensor, dim: int, index: Tensor, source: Any, *, reduce: str) -> Tensor:
+    return x.scatter(dim, index, source, reduce)
+
+
+@aten("index_reduce")
+def index_reduce(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    return x.index_reduce(dim, index, source, reduce, include_self=include_self)
+
+
+@aten("put")
+def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    return x.put(index, source, accumulate)
+
+
 @aten("masked_scatter")
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return x.masked_scatter(mask, source)
@@ -95,6 +112,36 @@ def embedding_backward(slope: Tensor, indices: Tensor, rows: int, padding_idx: i
     if padding_idx >= 0:
         slopes = (flat == padding_idx).unsqueeze(1).where(0.0, slopes)
     return Tensor.zeros(rows, slopes.shape[1], dtype=slope.dtype).index_add(0, flat, _ready(slopes))
+
+
+@aten("_embedding_bag", "_embedding_bag_forward_only")
+def embedding_bag(
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Sums (mode 0) or means (mode 1) of rows; which bag each index is in; how many are in a bag, twice.
+
+    Where PyTorch has a quick way, it does not keep the bags.
+    """
+    if mode not in (0, 1):
+        raise NotImplementedError("the places of the maxima of bags")
+    padding = padding_idx if padding_idx >= 0 else None
+    out = indices.embedding_bag(
+        weight, offsets, ("sum", "mean")[mode], per_sample_weights, padding, include_last_offset
+    )
+    count = indices.shape[0]
+    bag = offsets.searchsorted(Tensor.arange(count, dtype=offsets.dtype), right=True) - 1
+    counted = Tensor.ones(count, dtype=offsets.dtype) if padding is None else (indices != padding)
+    size = Tensor.zeros(out.shape[0], dtype=offsets.dtype).scatter_add(0, bag, counted.cast(offsets.dtype))
+    quick = mode == 0 and padding is None and weight.dtype in (dtypes.float32, dtypes.float16)
+    return out, bag[:0] if quick else bag, size, size
 
 
 @aten("bucketize.Tensor")
@@ -125,3 +172,25 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     part = ((flat - min) * (bins / (max - min))).cast(dtypes.int64).clamp(0, bins - 1)
     counts = Tensor.zeros(bins, dtype=x.dtype)
     return counts.scatter_add(0, inside.where(part, 0), inside.cast(x.dtype))
+
+
+@aten("histogram.bin_ct")
+def histogram(
+    x: Tensor,
+    bins: int = 100,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Counts, and the edges of equal parts of a range that is given."""
+    if range is None or range[0] == range[1]:
+        raise NotImplementedError("a histogram whose range depends on values")
+    return x.histogram(bins, range=(range[0], range[1]), weight=weight, density=density)
+
+
+@aten("histogram.bins_tensor")
+def histogram_between(
+    x: Tensor, edges: Tensor, *, weight: Tensor | None = None, density: bool = False
+) -> tuple[Tensor, Tensor]:
+    return x.histogram(edges, weight=weight, density=density)

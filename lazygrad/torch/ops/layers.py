@@ -176,6 +176,21 @@ def batch_norm_of_batch(
     )
 
 
+@aten("_batch_norm_with_update_functional")
+def batch_norm_with_update(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, ...]:
+    """As `batch_norm_of_batch`, with the memory that other implementations keep for the gradient: none."""
+    made = batch_norm_of_batch(x, weight, bias, running_mean, running_var, True, momentum, eps)
+    return (*made[:3], Tensor.zeros(0, dtype=dtypes.uint8), *made[3:])
+
+
 @aten("_native_batch_norm_legit.no_stats")
 def batch_norm_without_running(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, training: bool, momentum: float, eps: float
@@ -363,6 +378,28 @@ def adaptive_avg_pool2d_backward(slope: Tensor, x: Tensor) -> Tensor:
     return gradients(lambda x: _adaptive(x, size, 2), (x,), slope)[0]
 
 
+def _adaptive_max(x: Tensor, size: Sequence[int], count: int) -> tuple[Tensor, Tensor]:
+    given, batched = _pooled(x, count)
+    pool = given.adaptive_max_pool2d if count == 2 else given.adaptive_max_pool3d
+    made, places = pool(tuple(size), return_indices=True)
+    return (made, places) if batched else (made.squeeze(0), places.squeeze(0))
+
+
+@aten("adaptive_max_pool2d")
+def adaptive_max_pool2d(x: Tensor, size: Sequence[int]) -> tuple[Tensor, Tensor]:
+    return _adaptive_max(x, size, 2)
+
+
+@aten("adaptive_max_pool3d")
+def adaptive_max_pool3d(x: Tensor, size: Sequence[int]) -> tuple[Tensor, Tensor]:
+    return _adaptive_max(x, size, 3)
+
+
+@aten("adaptive_max_pool2d_backward")
+def adaptive_max_pool2d_backward(slope: Tensor, x: Tensor, places: Tensor) -> Tensor:
+    return max_pool2d_backward(slope, x, None, None, None, None, False, places)
+
+
 # *** windows and pictures
 
 
@@ -374,7 +411,7 @@ def col2im(x: Tensor, size: Any, kernel: Any, dilation: Any, padding: Any, strid
     return made if batched else made.squeeze(0)
 
 
-@aten("grid_sampler_2d")
+@aten("grid_sampler_2d", "grid_sampler_3d")
 def grid_sampler(x: Tensor, grid: Tensor, mode: int, padding: int, align_corners: bool) -> Tensor:
     modes, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
     return x.grid_sample(grid, modes[mode], paddings[padding], align_corners)

@@ -185,3 +185,28 @@ def vector_norm(
 @aten("median.default")
 def median(x: Tensor) -> Tensor:
     return x.median()
+
+
+@aten("median.dim")
+def median_along(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, ...]:
+    return tuple(x.median(dim, keepdim))
+
+
+@aten("nanmedian.default")
+def nanmedian(x: Tensor) -> Tensor:
+    return x.nanmedian()
+
+
+@aten("nanmedian.dim")
+def nanmedian_along(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, ...]:
+    return tuple(x.nanmedian(dim, keepdim))
+
+
+@aten("mode")
+def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, ...]:
+    return tuple(x.mode(dim, keepdim))
+
+
+@aten("kthvalue")
+def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, ...]:
+    return tuple(x.kthvalue(k, dim, keepdim))

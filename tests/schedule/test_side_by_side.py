@@ -1,0 +1,105 @@
+"""Short kernels that do not wait for each other are one, with a nest of loops for each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from lazygrad import Context, Tensor
+from lazygrad.ir.ops import Ops
+from lazygrad.schedule.graph import Asked
+from lazygrad.schedule.plan import target_of
+from lazygrad.schedule.side_by_side import cost_of
+from lazygrad.schedule.what_if import Planned
+
+
+def memory(*shape: int, seed: int = 0) -> Tensor:
+    values = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+    return Tensor(values).realize()
+
+
+def nests(*tensors: Tensor) -> list[tuple[int, ...]]:
+    """For each kernel, how many stores each of its nests has."""
+    first, *others = tensors
+    return [item.ast.arg or (len(item.ast.src),) for item in first.schedule(*others)]
+
+
+def test_sums_of_other_sizes_are_nests_of_one_kernel():
+    x, y = memory(4, 5), memory(70, seed=1)
+    sums, squares = x.sum(1), y * y
+    assert nests(sums, squares) == [(1, 1)]
+    np.testing.assert_allclose(sums.numpy(), x.numpy().sum(1), rtol=1e-6)
+    np.testing.assert_array_equal(squares.numpy(), y.numpy() ** 2)
+
+
+def test_nests_read_what_both_need_once():
+    x = memory(4, 5)
+    first, second = x.sum(1), x.max(0)
+    (item,) = first.schedule(second)
+    assert len(item.inputs) == 1
+
+
+def test_who_waits_for_another_has_a_kernel_of_its_own():
+    x = memory(4, 5)
+    sums = x.sum(1).contiguous()
+    assert nests(sums, x / sums.sum()) == [(1,), (1,)]
+
+
+def test_what_is_between_decides_which_kernel_moves():
+    """The last one joins the first: it needs nothing that comes later."""
+    x, y = memory(4, 5), memory(7, seed=1)
+    sums = x.sum(1).contiguous()
+    last = y * 2
+    assert sorted(nests(sums, (x / sums.sum()), last)) == [(1,), (1, 1)]
+    np.testing.assert_array_equal(last.numpy(), y.numpy() * 2)
+
+
+def test_an_update_in_place_runs_after_who_reads_the_old_values():
+    x, y = memory(6), memory(9, seed=1)
+    before = x.numpy()
+    old, other = x.sum(), y + 1
+    x.assign(x * 2)
+    Tensor.realize(old, x, other)
+    np.testing.assert_allclose(old.numpy(), before.sum(), rtol=1e-6)
+    np.testing.assert_array_equal(x.numpy(), before * 2)
+    np.testing.assert_array_equal(other.numpy(), y.numpy() + 1)
+
+
+def test_a_large_product_joins_nobody():
+    x, y = memory(128, 128), memory(7, seed=1)
+    assert nests(x @ x, y * 2) == [(1,), (1,)]
+
+
+def test_two_long_kernels_stay_apart():
+    x, y = memory(1 << 11, 1 << 11), memory(1 << 22, seed=1)
+    assert nests(x.sum(1), y * 2) == [(1,), (1,)]
+
+
+def test_kernels_in_pieces_share_them():
+    """A short one that runs in pieces joins a long one that does; a sum of few numbers does not."""
+    x, y, few = memory(1 << 10, 1 << 10), memory(1 << 20, seed=1), memory(5, seed=2)
+    asts = [item.ast for made in (x.sum(0), y * 3, few * 3) for item in made.schedule()]
+    target = replace(target_of("CPU"), threads=2)
+    assert [cost.in_pieces for cost in (cost_of(ast, target) for ast in asts) if cost] == [True, True, False]
+    if target_of("CPU").threads > 1:
+        assert len(nests(x.sum(0) + 1, y * 2, few * 2)) == 2
+
+
+def test_a_grid_has_one_launch_for_each():
+    x, y = memory(4, 5), memory(7, seed=1)
+    with Context(PLAN_FOR="cuda:sm_90"):
+        assert nests(x.sum(1), y * 2) == [(1,), (1,)]
+
+
+def test_a_budget_of_memory_leaves_kernels_where_they_are():
+    x, y = memory(4, 5), memory(7, seed=1)
+    with Context(MEMORY_BUDGET=1 << 20):
+        assert nests(x.sum(1), y * 2) == [(1,), (1,)]
+
+
+def test_what_if_knows_the_values_of_nests():
+    x, y = memory(4, 5), memory(7, seed=1)
+    sums, doubled = x.sum(1), y * 2
+    planned = Planned(Asked.of([sums.uop, doubled.uop]), fuse=True)
+    assert [[value.op for value in values] for values in planned.values] == [[Ops.REDUCE_AXIS, Ops.MUL]]

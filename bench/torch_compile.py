@@ -5,16 +5,22 @@
     python -m bench torch --forward             no training
     python -m bench torch --no-inductor         eager only beside ours: inductor compiles slowly
     python -m bench torch --check               answers only, no times, no inductor
+    python -m bench torch --calls               what a call of a tiny network costs, by backend
+    python -m bench torch --save FILE           goes on where an earlier run with this file stopped
 
 Weights are random, and nothing is downloaded (`torch_models.py` says which architectures, and how wide). Each
 has a process of its own, on one core and one thread, with empty caches of kernels. In it the sides take
-turns, and the least time of each is shown.
+turns, and the least processor time of each is shown.
 
 Answers and gradients are compared with eager's. `forward` and `training` are the largest differences, as
 parts of the largest number of a tensor (or of a 1000th of the largest of all, where that is more). Where one
 is above 1e-3, both are compared with float64, and it is marked with how far we and eager are from that: a
-network that makes much of small differences makes much of roundings. `first` is the time of the first call,
-with all that compiles. `ops in PyTorch` ran there for want of a row, or of something that a row needs.
+network that makes much of small differences makes much of roundings. `first` is the processor time of the
+first call, with all that compiles, here and in processes that were started for it; a tiny function was
+compiled before, so that no side pays for imports, the start of LLVM, or inductor's headers of C++. Inductor
+does not freeze weights. `ops in PyTorch` ran there for want of a row, or of something that a row needs.
+
+A file of `--save` has a line for each architecture as soon as it is measured. What failed is tried again.
 
 What this needs: `pip install transformers timm torchvision`, with the torchvision of your PyTorch's kind.
 What is missing is named and left out.
@@ -40,7 +46,7 @@ from .torch_models import ARCHITECTURES, Architecture, declare_operators, withou
 #: The largest difference from eager that counts as equal.
 EQUAL = 1e-3
 #: Seconds for the turns of all sides, and the fewest turns.
-SECONDS, TURNS = 1.5, 3
+SECONDS, TURNS = 3.0, 5
 #: Seconds for one architecture.
 LIMIT = 900
 
@@ -140,6 +146,18 @@ def _processor_time() -> float:
     return now.user + now.system + now.children_user + now.children_system
 
 
+def _start(backend: str, training: bool) -> None:
+    """Compiles a tiny function, so that the first call of a model pays for nothing that is done once."""
+    import torch
+    import torch._dynamo
+
+    torch._dynamo.reset()
+    x = torch.ones(4, 4, requires_grad=training)
+    torch.compile(lambda x: (x @ x).exp().sum(), backend=backend)(x)
+    if training:
+        torch.compile(lambda x: (x @ x).exp().sum(), backend=backend)(x).backward()
+
+
 def _graphs() -> dict[str, int]:
     """How many graphs Dynamo has made since it was reset, and how often it had to break one."""
     from torch._dynamo.utils import counters
@@ -166,6 +184,8 @@ def measure(
         model.train(training_now)
         sides, results = dict[str, _Side](), dict[str, list[Any]]()
         for side, backend in backends.items():
+            if backend is not None:
+                _start(backend, training_now)
             torch._dynamo.reset()
             torch._dynamo.utils.counters.clear()
             sides[side] = one = _Side(model, args, kwargs, backend)
@@ -188,15 +208,55 @@ def measure(
     return found
 
 
+def calls(inductor: bool = True) -> dict[str, tuple[float, float]]:
+    """Microseconds of a call of a tiny network, by backend: forward, and a step of training.
+
+    Its kernels take one. "dynamo alone" finds the graph that was compiled, and runs it as eager PyTorch does.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    network = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
+    backends = {"eager": None, "dynamo alone": "eager", "lazygrad": "lazygrad", "inductor": "inductor"}
+    found = dict[str, list[float]]()
+    for side, backend in backends.items():
+        if side == "inductor" and not inductor:
+            continue
+        one = _Side(network, (torch.ones(3, 4),), {}, backend)
+        for call in (one.forward, one.step):
+            call()
+            best = math.inf
+            for _ in range(3000):
+                begin = time.perf_counter()
+                call()
+                best = min(best, time.perf_counter() - begin)
+            found.setdefault(side, []).append(best * 1e6)
+    return {side: (forward, step) for side, (forward, step) in found.items()}
+
+
 # ---- the table ----
+
+#: What is asked of each architecture, which another process gets as words.
+_ASKED = ("forward", "no_inductor", "check")
+
+
+def _read(path: str, asked: dict[str, bool]) -> dict[str, dict[str, Any]]:
+    """What earlier runs that asked the same saved, by names of architectures."""
+    if not path or not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    return {
+        line["name"]: line["found"]
+        for line in lines
+        if line["asked"] == asked and "failed" not in line["found"]
+    }
 
 
 def _in_a_process(architecture: Architecture, given: argparse.Namespace) -> dict[str, Any]:
     """What `measure` finds in a process of one core, whose caches are empty."""
     words = [sys.executable, "-m", "bench.torch_compile", "--child", architecture.name]
-    words += [
-        f"--{name.replace('_', '-')}" for name in ("forward", "no_inductor", "check") if getattr(given, name)
-    ]
+    words += [f"--{name.replace('_', '-')}" for name in _ASKED if getattr(given, name)]
     with tempfile.TemporaryDirectory() as cache:
         places = dict.fromkeys(("XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR"), cache)
         single = dict.fromkeys(("THREADS", "OMP_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"), "1")
@@ -269,20 +329,34 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--forward", action="store_true", help="no training")
     parser.add_argument("--no-inductor", action="store_true", help="eager only beside ours")
     parser.add_argument("--check", action="store_true", help="answers only, no times, no inductor")
+    parser.add_argument("--calls", action="store_true", help="what a call of a tiny network costs")
+    parser.add_argument("--save", default="", metavar="FILE", help="keeps results as they come")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.child:
         return _child(given)
+    if given.calls:
+        for side, (forward, step) in calls(not given.no_inductor).items():
+            print(f"{side:12}  forward {forward:6.1f} us   training {step:6.1f} us")
+        return 0
     kinds = ["forward"] if given.forward else ["forward", "training"]
     print("\n".join(heading(kinds)), flush=True)
     results, missing = [], set()
+    asked = {name: getattr(given, name) for name in _ASKED}
+    saved = _read(given.save, asked)
     for architecture in ARCHITECTURES:
         if given.only and not any(word in architecture.name for word in given.only):
             continue
         if not architecture.is_there:
             missing.add(architecture.package)
             continue
-        found = _in_a_process(architecture, given)
+        found = saved.get(architecture.name)
+        if found is None:
+            found = _in_a_process(architecture, given)
+            if given.save:
+                line = {"name": architecture.name, "asked": asked, "found": found}
+                with open(given.save, "a", encoding="utf-8") as file:
+                    print(json.dumps(line), file=file)
         results.append(found)
         print(row(architecture.name, found, kinds), flush=True)
     _summary(results, kinds)

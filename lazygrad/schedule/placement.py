@@ -24,6 +24,7 @@ from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker, below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import vmax
+from ..simplify.validity import has_division
 from ..target import Target
 from .graph import is_generated
 from .group import Group, numel
@@ -201,6 +202,8 @@ class Placement:
             if work > MAX_NESTED_WORK:
                 if group.heavy:
                     return "its kernel has a large reduce already"
+                if _has_conditions(node) and any(map(has_division, indices)):
+                    return "places of its windows would be found by divisions"
                 trip = count * self.target.memory.trip + self.target.launch.kernel
                 walked = self._walked(group)
                 spilled = sum(walked) > self.target.memory.second
@@ -581,3 +584,11 @@ class Placement:
             group.order[r] = outer
             inside[axis] = r
         return tuple(inside), outer
+
+
+def _has_conditions(reduce: UOp) -> bool:
+    """Whether what a reduction is of, or a factor of that, is padded."""
+    base, tracker = base_and_tracker(reduce.src[0])
+    factors = base.src if base.op is Ops.MUL else ()
+    trackers = (tracker, *(base_and_tracker(factor)[1] for factor in factors))
+    return any(view.mask is not None for each in trackers for view in each.views)

@@ -27,6 +27,7 @@ from .reduces_in_parts import part_rules
 from .reduces_of_repeats import repeat_rules
 from .sums_in_blocks import block_rules
 from .versions import effective, rebased
+from .windows_in_order import window_rules
 
 
 @dataclass
@@ -163,13 +164,14 @@ EXCHANGED = Step(
 JOINS = Step("joins", join_rules, "parts of a join are copied as they are, or computed by few kernels")
 MEMORY = Step("memory", memory_rules, "no DETACH is left; what is read from memory is a node in memory")
 REPEATS = Step("repeats", repeat_rules, "no loop runs along an axis on which its source only repeats")
+WINDOWS = Step("windows", window_rules, "overlapping windows of small images are read from memory in order")
 PRODUCTS = Step("products", product_rules, "on a grid no sum is over more than one product of matrices")
 BLOCKS = Step("blocks", block_rules, "a long sum of products is a sum over blocks that fit a cache")
 PARTS = Step("parts", part_rules, "a long reduction to few results is parts, which all cores share")
 
-#: In the order in which a node meets them. Of JOINS and MEMORY, and of REPEATS, PRODUCTS, BLOCKS and PARTS,
-#: the first that changes a node decides.
-STEPS = (SUMS, EXCHANGED, JOINS, MEMORY, REPEATS, PRODUCTS, BLOCKS, PARTS)
+#: In the order in which a node meets them. Of JOINS and MEMORY, and of those from REPEATS on, the first that
+#: changes a node decides.
+STEPS = (SUMS, EXCHANGED, JOINS, MEMORY, REPEATS, WINDOWS, PRODUCTS, BLOCKS, PARTS)
 
 
 def plain(asked: Asked, target: Target) -> PlainGraph:
@@ -193,7 +195,7 @@ def plain(asked: Asked, target: Target) -> PlainGraph:
             _plain_assign(graph, node, sources[0], src[1])
             continue
         links = chains.below(node) if node.op in LINKS else None
-        made = SUMS.rewritten(node, Chain(links, value)) if links else None
+        made = SUMS.rewritten(node, Chain(links, value, target)) if links else None
         if made is not None or node.op is Ops.REDUCE_AXIS:
             made = made or _on(node, src)
             made = EXCHANGED.rewritten(made, powers) or made
@@ -237,8 +239,12 @@ def _reduction(node: UOp, target: Target, is_result: bool) -> UOp:
         if is_result and made.op in MOVEMENT:  # it has memory of its own, and no more than it needs
             return UOp(Ops.CONTIGUOUS, node.dtype, (made,))
         return made
-    made = PRODUCTS.rewritten(reduce, target) or BLOCKS.rewritten(reduce, target)
-    made = made or PARTS.rewritten(reduce, target)
+    made = (
+        WINDOWS.rewritten(reduce, target)
+        or PRODUCTS.rewritten(reduce, target)
+        or BLOCKS.rewritten(reduce, target)
+        or PARTS.rewritten(reduce, target)
+    )
     return node if made is None else rebased(node, made)
 
 

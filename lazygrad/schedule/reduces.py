@@ -15,6 +15,7 @@ import functools
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from ..dtype import dtypes
 from ..ir.args import ReduceArg
 from ..ir.index import sint
 from ..ir.ops import MOVEMENT, Ops
@@ -24,11 +25,15 @@ from ..shape import Shape, base_and_tracker, expand, flip, pad, permute, prod, r
 from ..shape.tracker import ShapeTracker
 from ..shape.view import ranges_over
 from ..simplify.validity import has_division, limits, simplified
+from ..target import Target
+from .reduces_of_repeats import axes_of_repeats
 from .versions import effective
 
 LINKS = MOVEMENT | {Ops.REDUCE_AXIS, Ops.DETACH}
 #: One reduction may take this many times the steps of the chain: it needs no memory in between.
 MORE = 1.5
+#: A sum of so many products is stored where it would be computed behind conditions else.
+PRODUCTS = 16
 
 
 class Chains:
@@ -73,6 +78,7 @@ class Chain(NamedTuple):
 
     links: list[UOp]
     value: dict[UOp, UOp]
+    target: Target
 
 
 def as_one(top: UOp, ctx: Chain) -> UOp | None:
@@ -82,6 +88,8 @@ def as_one(top: UOp, ctx: Chain) -> UOp | None:
     for first, link in enumerate(ctx.links):
         if link.op is Ops.REDUCE_AXIS:
             source = ctx.value[effective(link.src[0])]
+            if _is_small_contraction(source, link, ctx.target) and _are_windows(ctx.links[first + 1 :]):
+                continue
             found = _one_reduction(ctx.links[first:], source)
             if found is not None:
                 return found
@@ -90,6 +98,28 @@ def as_one(top: UOp, ctx: Chain) -> UOp | None:
 
 #: Of the node in which a Chain ends, as it is asked for: who reads a link is not known of plain nodes.
 sum_rules = PatternMatcher([(UPat(tuple(LINKS), name="top"), as_one)])
+
+
+def _is_small_contraction(source: UOp, node: UOp, target: Target) -> bool:
+    """Whether a reduction is a sum of many products whose results fit the second cache.
+
+    Storing it and adding what overlaps is faster than products behind the conditions of windows.
+    """
+    if target.grid or target.vector_bytes == 0 or len(target.memory.caches) < 2:
+        return False
+    if node.arg.op is not Ops.ADD or source.op is not Ops.MUL or not dtypes.is_float(node.dtype):
+        return False
+    count = _count(shape_of(node))
+    if count * node.dtype.itemsize > target.memory.second or _count(shape_of(source)) < PRODUCTS * count:
+        return False
+    still = [axes_of_repeats(factor) for factor in source.src]
+    return bool(still[0] - still[1]) and bool(still[1] - still[0])
+
+
+def _are_windows(links: Sequence[UOp]) -> bool:
+    """Whether padding comes before a sum: places of windows that overlap are added."""
+    pads = [i for i, link in enumerate(links) if link.op is Ops.PAD]
+    return bool(pads) and any(link.op is Ops.REDUCE_AXIS for link in links[pads[0] :])
 
 
 def _one_reduction(links: Sequence[UOp], source: UOp) -> UOp | None:

@@ -171,6 +171,19 @@ def test_an_operand_that_serves_few_rows_is_read_once_and_not_packed():
     assert staged(chosen(product(16, 4096, 4096))) == [2]
 
 
+def test_rows_along_two_axes_are_few_rows_too():
+    x = load(1, plain(4, 2, 1, 512).permute((1, 0, 2, 3)).expand((2, 4, 2048, 512)), size=8 * 512)
+    y = load(2, plain(512, 2048).permute((1, 0)).reshape((1, 1, 2048, 512)).expand((2, 4, 2048, 512)))
+    opts = choose(Loops.of(lower(sink(store(0, reduce(x * y, Ops.ADD, 3))))), CPU)
+    assert opts == [Opt(OptOps.UPCAST, 0, 2), Opt(OptOps.UPCAST, 1, 4), Opt(OptOps.UPCAST, 2, 32)]
+
+
+def test_sums_of_few_products_are_stored_row_by_row_where_no_cache_holds_them():
+    assert staged(chosen(product(512, 8, 2048, transposed_a=True))) == []
+    assert staged(chosen(product(512, 64, 2048, transposed_a=True))) == [2, 1]
+    assert staged(chosen(product(64, 8, 2048, transposed_a=True))) == [2, 1]
+
+
 def test_odd_columns_are_summed_in_strips_too():
     """A strip that is a little too long, with its last lanes left out, and not single vectors."""
     for size, strip in ((1024, 256), (1021, 256), (127, 128), (300, 160)):

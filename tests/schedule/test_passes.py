@@ -181,6 +181,7 @@ STEPPED: dict[str, Callable[[], UOp]] = {
     "joins": joined,
     "memory": gathered,
     "repeats": lambda: memory(3, 1).expand(3, 5).sum(1).uop,
+    "windows": lambda: memory(1, 2, 3).conv1d(memory(16, 2, 3), padding=1).uop,
     "products": two_products,
     "blocks": lambda: (memory(4, 1 << 17) @ memory(1 << 17, 4)).uop,
     "parts": lambda: memory(1 << 22).sum().uop,

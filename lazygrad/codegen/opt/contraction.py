@@ -69,6 +69,8 @@ def _tilings(facts: Facts, target: Target) -> Iterator[tuple[list[Opt], Tiling]]
     """Opts that come first, and a way to tile what is then there; nothing for what is no contraction."""
     if not is_contraction(facts) or facts.streamed(target.vector_bytes // facts.element_bytes):
         return
+    if len(target.memory.caches) > 1 and facts.is_mostly_stored(target.memory.second):
+        return
     dots = _dots(facts, target)
     for opts, per_step in ((_windows(facts, target), 1), (dots, int(dots[-1].amount or 1) if dots else 0)):
         if per_step:

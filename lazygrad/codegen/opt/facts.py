@@ -22,6 +22,10 @@ MAX_COST = 800
 SHORT = 8
 #: An operand that serves so many rows is read once and in order, and not packed.
 FEW = 12
+#: Sums of so many products take no longer than storing them far apart: 512 x 2,048 results of 8, 16, 32 and
+#: 64 products took 895, 928, 998 and 1,422 us in tiles, and 548, 438, 568 and 1,192 row by row (a Xeon with
+#: AVX-512, results that no cache had).
+TERMS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,10 +217,10 @@ class Facts:
         steps = [access.step(axis) for access in self.accesses]
         return any(step and abs(step) * self.element_bytes < line for step in steps)
 
-    def streamed(self, width: int) -> tuple[Access, Axis, Axis] | None:
+    def streamed(self, width: int) -> tuple[Access, Axis, list[Axis]] | None:
         """What a plain product reads in order for a few rows only, as `x @ weights` reads the weights.
 
-        With the axis of vectors of `width` along which it is read, and that of the rows, which it serves
+        With the axis of vectors of `width` along which it is read, and those of the rows, which it serves
         alone. Windows, conditions, and what is summed over more than one axis, are none of it.
         """
         inner = [axis for axis in self.loops.axes if not axis.output]
@@ -227,12 +231,29 @@ class Facts:
             (other,) = [each for each in loads if each is not access]
             served = [axis for axis in self.loops.axes if axis.output and not access.step(axis)]
             lanes = [axis for axis in self.loops.axes if axis.output and access.step(axis) == 1]
-            if len(served) != 1 or not lanes or len(access.node.src[0].src) > 2 or not access.step(inner[0]):
+            if not served or not lanes or len(access.node.src[0].src) > 2 or not access.step(inner[0]):
                 continue
-            few, many = size_of(served[0]), size_of(lanes[0])
-            if few and many and few <= FEW and many >= width and not other.step(lanes[0]):
-                return access, lanes[0], served[0]
+            few, many = math.prod([size_of(axis) or FEW + 1 for axis in served]), size_of(lanes[0])
+            if few <= FEW and many and many >= width and not other.step(lanes[0]):
+                return access, lanes[0], served
         return None
+
+    def is_mostly_stored(self, second: int) -> bool:
+        """Whether a plain product sums so few terms that storing its results takes as long.
+
+        That is so where a cache of `second` bytes does not hold them. Rows of them are then better written in
+        order, a few at once, than tile below tile: each row of a tile is in another page of memory.
+        """
+        terms = math.prod([size_of(axis) or TERMS + 1 for axis in self.loops.axes if not axis.output])
+        loads = [access for access in self.accesses if access.reduced and access.node.op is Ops.LOAD]
+        if len(loads) != 2 or self.scans or terms > TERMS:
+            return False
+        sizes = [size_of(axis) or 0 for axis in self.loops.axes if axis.output]
+        if math.prod(sizes) * self.element_bytes <= second or any(len(a.node.src[0].src) > 2 for a in loads):
+            return False
+        stores = [access for access in self.accesses if access.node.op is Ops.STORE]
+        along = [axis for axis in self.loops.axes if all(access.step(axis) == 1 for access in stores)]
+        return any(access.step(axis) == 1 for access in loads for axis in along)
 
     def reused(self, axis: Axis, lanes: Axis) -> list[Access]:
         """The loads for the lanes of a reduction that would serve several places of this axis."""

@@ -288,14 +288,17 @@ class Plan:
                 plan.take(lanes, count * self.width)
             yield plan
 
-    def stream(self, access: Access, lanes: Axis, rows: Axis) -> None:
+    def stream(self, access: Access, lanes: Axis, rows: list[Axis]) -> None:
         """All rows at once, by vectors that fill most of the registers with sums: an operand is read once.
 
         Where it comes from memory, the next rows of it are asked for before they are needed.
         """
-        side = size_of(rows) or 1
-        if side > 1 and self.fits(rows, side):
-            self.amounts[rows.number] = side
+        side = 1
+        for axis in rows:
+            size = size_of(axis) or 1
+            if size > 1 and self.fits(axis, size):
+                self.amounts[axis.number] = size
+                side *= size
         share = STRIPS[0] if side == 1 else STREAM
         self.widen(lanes, int(self.target.vector_registers * share) // side)
         (inner,) = [axis for axis in self.facts.loops.axes if not axis.output]

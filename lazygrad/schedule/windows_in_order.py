@@ -1,0 +1,98 @@
+"""Windows of small images in memory: a contraction of overlapping windows becomes one of plain matrices.
+
+A convolution reads each element once for every place of its windows, behind a condition at the borders. Lanes
+along a row of a large image do that in place. A row of a small image fills no vector, and what its lanes need
+is apart. There each element of the windows is stored once, in the order of the sum and then of the lanes:
+
+    out[o, p] = sum over k of w[o, k] * (p, k is inside ? x[place(p, k)] : 0)
+becomes
+    windows[k, p] = p, k is inside ? x[place(p, k)] : 0
+    out[o, p] = sum over k of w[o, k] * windows[k, p]
+
+The gradients of a convolution are such sums too: that of the input is one of windows of what arrives, and in
+that of the weights k are the places p, and p the elements of a window.
+
+This computes the same products, in the same order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..dtype import dtypes
+from ..ir.ops import Ops
+from ..ir.pattern import PatternMatcher, UPat
+from ..ir.uop import UOp
+from ..shape import base_and_tracker, expand, permute, shape_of, shrink
+from ..target import Target
+from .reduces_of_repeats import axes_of_repeats
+
+#: Each element that is stored is for at least so many products.
+USES = 16
+
+
+def in_order(node: UOp, target: Target) -> UOp | None:
+    """A sum (REDUCE_AXIS) of products with overlapping windows, of windows in memory; None of another one."""
+    if node.arg.op is not Ops.ADD or not dtypes.is_float(node.dtype):
+        return None
+    if target.grid or target.vector_bytes == 0 or len(target.memory.caches) < 2:
+        return None
+    product = node.src[0]
+    if product.op is not Ops.MUL or not all(isinstance(size, int) for size in shape_of(product)):
+        return None
+    for place, factor in enumerate(product.src):
+        axes = _axes_of_windows(factor, node.arg.axes, target)
+        if axes:
+            stored = _stored(factor, axes)
+            src = (stored, product.src[1]) if place == 0 else (product.src[0], stored)
+            return node.replace(src=(product.replace(src=src),))
+    return None
+
+
+#: For what runs on a Target.
+window_rules = PatternMatcher([(UPat(Ops.REDUCE_AXIS, name="node"), lambda node, ctx: in_order(node, ctx))])
+
+
+def _axes_of_windows(factor: UOp, summed: Sequence[int], target: Target) -> list[int]:
+    """The axes of small windows that overlap, in the order in which they are to be stored: those of the sum,
+    then the others. Nothing of other factors.
+    """
+    _, tracker = base_and_tracker(factor)
+    if len(tracker.views) == 1 and tracker.views[0].mask is None and tracker.contiguous:
+        return []
+    sizes = [size for size in shape_of(factor) if isinstance(size, int)]
+    still = axes_of_repeats(factor)
+    own = [axis for axis, size in enumerate(sizes) if size != 1 and axis not in still]
+    count = math.prod(sizes[axis] for axis in own)
+    if count * factor.dtype.itemsize > target.memory.second or math.prod(sizes) < USES * count:
+        return []
+    strides = tracker.real_strides(ignore_valid=True)
+    steps = [(abs(step), sizes[axis]) for axis in own if isinstance(step := strides[axis], int)]
+    if len(steps) < len(own) or not _overlap(steps):  # axes that were made of others are no windows
+        return []
+    lanes = target.vector_bytes // factor.dtype.itemsize
+    if any(step == 1 and size % lanes == 0 for step, size in steps):
+        return []  # rows of whole vectors are read in place
+    return [*(axis for axis in own if axis in summed), *(axis for axis in own if axis not in summed)]
+
+
+def _overlap(axes: list[tuple[int, int]]) -> bool:
+    """Whether axes of these strides and sizes reach an element in several ways."""
+    reach = 0
+    for stride, size in sorted(axes):
+        if stride <= reach:
+            return True
+        reach += stride * (size - 1)
+    return False
+
+
+def _stored(factor: UOp, axes: Sequence[int]) -> UOp:
+    """A factor that is stored with these of its axes, outermost first; along the others it repeats."""
+    sizes = shape_of(factor)
+    once = shrink(factor, tuple([(0, size if axis in axes else 1) for axis, size in enumerate(sizes)]))
+    rest = [axis for axis in range(len(sizes)) if axis not in axes]
+    order = (*rest, *axes)
+    stored = UOp(Ops.CONTIGUOUS, factor.dtype, (permute(once, order),))
+    back = permute(stored, tuple([order.index(axis) for axis in range(len(sizes))]))
+    return expand(back, sizes)

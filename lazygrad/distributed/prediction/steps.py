@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ...codegen.opt.grid_time import STARTING
+from ...codegen.predict import predict
 from ...commands.script import run_script
 from ...config import PLAN_FOR, Context
 from ...device.world import World, set_world
@@ -28,6 +29,10 @@ from .. import starting
 from ..world_mesh import Sizes
 from .links import Links
 from .timeline import Memory, Timeline, timeline
+
+
+#: Cycles of a processor's core in a second: a choice, of which predictions for CPUs are as good as it is.
+CLOCK = 3e9
 
 
 class Step(NamedTuple):
@@ -168,9 +173,12 @@ class _Times:
         prediction = kernel.prediction
         if prediction is not None:
             return kernel.name, prediction.seconds
+        target = self.target.renderer.target
+        if not target.grid and kernel.spec.uops:
+            return kernel.name, predict(kernel.spec.uops, target) / CLOCK
         # What has no prediction of its own (a sort, a running sum, a loop over time) is taken for the time of
-        # its bytes, as long as they are not few.
-        return kernel.name, _moved(action.accessed, self.target.renderer.target.launch)
+        # its bytes.
+        return kernel.name, _moved(action.accessed, target.launch)
 
 
 def _moved(nbytes: int, launch: Launch) -> float:

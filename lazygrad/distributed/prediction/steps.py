@@ -119,12 +119,16 @@ def _planned_for(target: Target) -> str:
 def _step(replay: Replay, target: Target, links: Links, mesh: dict[str, int]) -> Step:
     actions = [action for batch in replay.batches for action in batch.actions]
     times = _Times(target, links)
+
+    def level_of(action: Action) -> int:
+        return links.level_of(places_of(action.item.ast.arg.group))
+
     moved = [0] * len(links.levels)
     for action in actions:
         if action.kind == "collective":
-            arg = action.item.ast.arg
-            moved[links.level_of(places_of(arg.group))] += sum(arg.receives) * action.item.ast.dtype.itemsize
-    found = timeline(actions, lambda place: _memory_of(replay, place), times.of)
+            ast = action.item.ast
+            moved[level_of(action)] += sum(ast.arg.receives) * ast.dtype.itemsize
+    found = timeline(actions, lambda place: _memory_of(replay, place), times.of, level_of)
     changing: dict[int, int] = {}
     for action in actions:
         for place, buffer in zip(action.places, action.bufs, strict=True):

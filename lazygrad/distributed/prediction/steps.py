@@ -30,7 +30,6 @@ from ..world_mesh import Sizes
 from .links import Links
 from .timeline import Memory, Timeline, timeline
 
-
 #: Cycles of a processor's core in a second: a choice, of which predictions for CPUs are as good as it is.
 CLOCK = 3e9
 

@@ -34,7 +34,9 @@ def world_mesh(*names: str, **sizes: int) -> Mesh:
         raise ValueError(f"world_mesh: {unknown[0]!r} has a size, and is none of the axes {', '.join(names)}")
     known = dict(sizes) if Sizes.asked is None else dict(Sizes.asked)
     if Sizes.asked is not None and set(known) != set(names):
-        raise ValueError(f"world_mesh: sizes are asked for {', '.join(known)}, and the axes are {', '.join(names)}")
+        raise ValueError(
+            f"world_mesh: sizes are asked for {', '.join(known)}, and the axes are {', '.join(names)}"
+        )
     free = [name for name in names if name not in known]
     count, given = world().size, math.prod(known.values())
     if free and count > 1 and count % given == 0:

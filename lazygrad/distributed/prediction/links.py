@@ -124,7 +124,9 @@ class Links:
         found, inner = [], 1
         for level in self.levels:
             units = {place // inner for place in places}
-            joined = max(Counter(unit // max(1, level.group // inner) if level.group else 0 for unit in units).values())
+            joined = max(
+                Counter(unit // max(1, level.group // inner) if level.group else 0 for unit in units).values()
+            )
             if joined > 1:
                 found.append((level, joined))
             inner = level.group or inner
@@ -168,10 +170,14 @@ def _level(word: str, arch: str) -> Link:
     if kind == "host":
         return Link(word, number, _HOST, _LATENCY[kind])
     if not number:
-        raise ValueError(f"{word!r}: a number comes after {kind}, as in {'nvlink8' if kind == 'nvlink' else 'ib400'}")
+        raise ValueError(
+            f"{word!r}: a number comes after {kind}, as in {'nvlink8' if kind == 'nvlink' else 'ib400'}"
+        )
     if kind == "nvlink":
         bandwidth = _NVLINK.get(arch.rstrip("af"))
         if bandwidth is None:
-            raise ValueError(f"nothing is known of NVLink on {arch or 'this target'}; known: {', '.join(_NVLINK)}")
+            raise ValueError(
+                f"nothing is known of NVLink on {arch or 'this target'}; known: {', '.join(_NVLINK)}"
+            )
         return Link(word, number, bandwidth, _LATENCY[kind])
     return Link(word, 0, number * 1e9 / 8, _LATENCY[kind])

@@ -153,7 +153,11 @@ class _Times:
         ast = action.item.ast
         if ast.op is Ops.COLLECTIVE:
             nbytes = sum(ast.arg.receives) * ast.dtype.itemsize
-            return text_of(ast.arg), self.links.seconds(ast.arg, ast.dtype.itemsize, places_of(ast.arg.group)), nbytes
+            return (
+                text_of(ast.arg),
+                self.links.seconds(ast.arg, ast.dtype.itemsize, places_of(ast.arg.group)),
+                nbytes,
+            )
         launch = self.target.renderer.target.launch
         if action.kind != "kernel":
             return action.kind, _moved(action.accessed, launch), action.accessed
@@ -165,8 +169,18 @@ class _Times:
     def _kernel(self, action: Action) -> tuple[str, float]:
         [kernel] = inspect([action.item], self.target.name)
         import os
-        if os.environ.get("SHOW"): print("KER", action.ops/1e9, kernel.name, [m.name for m in kernel.item.metadata], kernel.prediction, [o.op.name for o in kernel.applied_opts])
-        if os.environ.get("SHOW") == kernel.name: print(kernel.form("loops"))
+
+        if os.environ.get("SHOW"):
+            print(
+                "KER",
+                action.ops / 1e9,
+                kernel.name,
+                [m.name for m in kernel.item.metadata],
+                kernel.prediction,
+                [o.op.name for o in kernel.applied_opts],
+            )
+        if os.environ.get("SHOW") == kernel.name:
+            print(kernel.form("loops"))
         prediction = kernel.prediction
         if prediction is not None:
             return kernel.name, prediction.seconds

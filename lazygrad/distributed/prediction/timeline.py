@@ -79,4 +79,3 @@ def timeline(
         entries.append(Entry(kind, name, begin, begin + seconds, nbytes))
     waited += max(0.0, free - now)
     return Timeline(tuple(entries), max(now, free), kernels, sent, waited)
-

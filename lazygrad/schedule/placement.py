@@ -235,8 +235,8 @@ class Placement:
     def _why_store_before_scatter(self, count: int, work: int) -> str:
         """The reason to store a reduce of so many steps that a SCATTER's kernel reads.
 
-        Two of its places may be the same, so its loops run one turn after the other: nothing in them is computed
-        in lanes, in tiles or by several threads.
+        Two of its places may be the same, so its loops run one turn after the other: nothing in them is
+        computed in lanes, in tiles or by several threads.
         """
         at_once = self.target.launch.resident if self.target.grid else self.target.vector_bytes // 4
         alone = work * (at_once - 1)

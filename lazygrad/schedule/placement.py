@@ -191,6 +191,8 @@ class Placement:
         computed = points if free <= outputs else times  # loops that only some values need go inside
         if computed > count:
             return f"this reduce would be computed {computed / max(count, 1):.3g} times per element"
+        if group.kind == "scatter" and (reason := self._why_store_before_scatter(count, work)):
+            return reason
         if not free <= outputs:
             short = work <= SHORT_REDUCE * count and dtypes.is_int(node.dtype)  # unrolled, it is no loop
             if work > MAX_NESTED_WORK and not short:
@@ -229,6 +231,17 @@ class Placement:
         group.fused.append(free)
         self._reorder(group, free)
         return ""
+
+    def _why_store_before_scatter(self, count: int, work: int) -> str:
+        """The reason to store a reduce of so many steps that a SCATTER's kernel reads.
+
+        Two of its places may be the same, so its loops run one turn after the other: nothing in them is
+        computed in lanes, in tiles or by several threads.
+        """
+        at_once = self.target.launch.resident if self.target.grid else self.target.vector_bytes // 4
+        alone = work * (at_once - 1)
+        trip = count * self.target.memory.trip + self.target.launch.kernel
+        return f"its kernel takes {alone:,} operations longer, storing {trip:,}" if alone > trip else ""
 
     def _why_store_scan(self, node: UOp, uses: dict[Group, dict[Indices, int]]) -> str:
         """A scan is inlined where the loops of its one user walk it as it is."""

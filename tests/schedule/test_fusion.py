@@ -201,6 +201,14 @@ def test_a_small_reduce_over_all_read_by_all_stays_in_the_kernel():
     assert kernels(x / x.max()) == 1
 
 
+@pytest.mark.parametrize(("steps", "stored"), [(2, False), (512, True)])
+def test_a_long_sum_is_not_computed_in_the_loops_of_a_scatter(steps, stored):
+    """They run one turn after the other."""
+    index, sums = Tensor.empty(64, dtype="int"), Tensor.empty(64, steps).sum(1)
+    last = ops_of(Tensor.zeros(9).scatter_add(0, index, sums))[-1]
+    assert (Ops.REDUCE_AXIS not in last) == stored
+
+
 def test_doubling_shifts_do_not_explode():
     """Inlined all the way down, the last value would ask for 65,536 places of the first."""
     n = 1 << 17

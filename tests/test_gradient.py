@@ -11,7 +11,7 @@ import pytest
 
 from lazygrad import Function, Tensor, dtypes
 from lazygrad.gradient import GRADIENTS, NO_GRADIENT, filled, gradient
-from lazygrad.ir.args import ReduceArg
+from lazygrad.ir.args import CollectiveArg, ReduceArg
 from lazygrad.ir.ops import OPS, Kind, Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.shape.rules import shape_of
@@ -154,7 +154,15 @@ def test_rule_against_finite_differences(key: Any) -> None:
 
 def test_every_rule_is_tested() -> None:
     tested = {key[0] if isinstance(key, tuple) else key for key in RULES}
-    assert tested == {op for op, rule in GRADIENTS.items() if rule is not NO_GRADIENT}
+    refused = {Ops.COLLECTIVE}  # `test_what_ranks_send_has_no_gradient`
+    assert tested | refused == {op for op, rule in GRADIENTS.items() if rule is not NO_GRADIENT}
+
+
+def test_what_ranks_send_has_no_gradient() -> None:
+    x = Tensor.ones(2).uop
+    sent = UOp(Ops.COLLECTIVE, x.dtype, (x,), CollectiveArg("all_gather", None, ("CPU",), 0, (), (), (2,)))
+    with pytest.raises(NotImplementedError, match="the gradient of all_gather"):
+        GRADIENTS[Ops.COLLECTIVE](x, sent)
 
 
 def test_a_gradient_asked_for_after_the_value_was_computed() -> None:

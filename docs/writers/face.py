@@ -61,7 +61,8 @@ def _plain(name: str) -> Any:
 def _member(name: str, member: Any) -> list[str]:
     """The lines of a method or a property; none where only its own file knows the types."""
     if isinstance(member, property):
-        return ["    @property", *_function(name, member.fget)]
+        lines = _function(name, member.fget)
+        return ["    @property", *lines] if lines else []
     kind = type(member).__name__
     if kind in ("classmethod", "staticmethod"):
         return _function(name, inspect.unwrap(member.__func__), f"    @{kind}")

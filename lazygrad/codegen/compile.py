@@ -26,6 +26,7 @@ from .one_pass import as_taken, is_one_pass, one_pass_prediction
 from .opt import Loops, Opt, OptOps, apply_opt, apply_opts, choose
 from .opt.facts import Facts
 from .opt.grid_time import Prediction, predict_on_grid
+from .places_apart import threads_apart
 from .predict import all_turns
 from .separate_loops import separate_loops
 from .vectorize import vectorize
@@ -71,7 +72,7 @@ def _assign_grid(sink: UOp, job: Job) -> UOp:
 
 # fmt: off
 PASSES = [
-    Pass("lower", lambda ast, job: lowered(ast), 3,
+    Pass("lower", lambda ast, job: threads_apart(lowered(ast), job.target), 3,
          "no VIEW is left; every access is an INDEX, with a validity where it needs one"),
     Pass("apply opts", _apply_opts, 4, "ranges are split and typed as the Opts say"),
     Pass("vectorize", lambda sink, job: vectorize(by_warp_groups(sink), job.target), 5,
@@ -177,7 +178,7 @@ def prediction_of(ast: UOp, target: Target, opts: Sequence[Opt]) -> Prediction |
         return one_pass_prediction(ast, target)
     if not target.grid or is_written(ast) or loop_of(ast) is not None:
         return None
-    loops = Loops.of(lower(ast))
+    loops = Loops.of(threads_apart(lower(ast), target))
     for opt in opts:
         if opt.op is OptOps.INLINE:
             loops = apply_opt(loops, opt, target)

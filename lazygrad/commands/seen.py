@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 
 from ..inspection.choosing import is_meant
-from ..ir.ops import Ops
+from ..ir.ops import TRANSFERS
 from ..ir.uop import UOp
 from ..report.profile import written_shape
 from ..report.rows import plain_name
@@ -55,7 +55,7 @@ class Seen:
     def note(self, item: ScheduleItem, name: str, seconds: float | None, ops: int, moved: int) -> None:
         """Called after each kernel and copy; copies are none."""
         ast = item.ast
-        if ast.op is Ops.COPY:
+        if ast.op in TRANSFERS:
             return
         if ast not in self.items:
             self.items[ast], self.names[ast] = item, plain_name(ast, name)

@@ -16,8 +16,10 @@ from ..ir.index import as_index, as_sint, bounds, substitute
 from ..ir.ops import Ops
 from ..ir.uop import UOp, Variable
 from ..ir.uop import toposort as sorted_nodes
-from ..schedule.collectives import combined, multi, spans_of
+from ..schedule.collectives import combined
+from ..schedule.layouts import spans_of
 from ..schedule.multi import value_of
+from ..schedule.parts import multi
 from ..schedule.versions import buffer_of, latest, peel
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
@@ -151,7 +153,7 @@ def allreduce(node: UOp, op: Ops, devices: Any) -> UOp:
     shapes = list(map(shape_of, value.src))
     if any(shape != shapes[0] for shape in shapes):
         raise ValueError(f"allreduce of parts of different shapes: {', '.join(map(str, shapes))}")
-    return multi(combined(value.src, op, devices).src, value.arg.axis, devices)
+    return multi(combined(value.src, op, devices).src, value.arg)
 
 
 #: The attributes that nodes get,

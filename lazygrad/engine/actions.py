@@ -17,6 +17,7 @@ from ..ir.uop import UOp
 from ..programs.runners import Runner, get_runner
 from ..schedule.items import ScheduleItem, output_count, variables_of
 from ..schedule.lifted_numbers import argument_name
+from .collectives import Hazards
 from .realize import copy_one_after_another, number_of
 
 
@@ -38,7 +39,7 @@ class Roles:
 
 @dataclass
 class Action:
-    """One thing of the list: a kernel, a copy between devices, or clearing memory.
+    """One thing of the list: a kernel, a copy between devices, a collective of ranks, or clearing memory.
 
     copier  what copies in a native loop; None where the host does
     """
@@ -102,6 +103,9 @@ def actions_of(recorded: Sequence[ScheduleItem]) -> list[Action]:
         if ast.op is Ops.COPY:
             found.append(Action("copy", device, item.bufs, 1, item, accessed=item.bufs[0].nbytes))
             continue
+        if ast.op is Ops.COLLECTIVE:  # the one before it is in the list before it
+            found.append(Action("collective", device, item.bufs[:2], 1, item, accessed=item.bufs[0].nbytes))
+            continue
         runner = get_runner(device, ast)
         estimates = runner.spec.estimates
         ops, accessed = (number_of(n, item.var_vals) for n in (estimates.ops, estimates.bytes))
@@ -119,7 +123,8 @@ def needed(actions: list[Action], roles: Roles) -> list[Action]:
     wanted = set(roles.outputs)
     kept = []
     for action in reversed(actions):
-        if any(b in wanted or not (b in roles.fresh or b in roles.zeroed) for b in action.writes):
+        outside = any(b in wanted or not (b in roles.fresh or b in roles.zeroed) for b in action.writes)
+        if outside or action.kind == "collective":  # all ranks take part in it
             kept.append(action)
             wanted |= action.reads | action.writes
     kept.reverse()
@@ -196,6 +201,7 @@ class Batch:
     """Consecutive kernels that a device runs as one, by a native call or a graph; or one thing by itself.
 
     group  which devices take part: all of a kind where they send each other values in a native loop
+    waits  the batches whose collectives must be done before
     """
 
     device: str
@@ -205,6 +211,11 @@ class Batch:
     as_one: bool
     desc: bytes = b""
     graph: Any = None
+    waits: tuple[int, ...] = ()
+
+
+def _whole(base: Buffer) -> tuple[Buffer, int, int]:
+    return base, 0, max(base.nbytes, 1)
 
 
 def batches_of(actions: list[Action], in_order: bool = False) -> list[Batch]:
@@ -213,6 +224,8 @@ def batches_of(actions: list[Action], in_order: bool = False) -> list[Batch]:
     in_order  only the last batch is joined, so that nothing moves
     """
     batches: list[Batch] = []
+    in_order = in_order or any(action.kind == "collective" for action in actions)  # they begin early
+    hazards = Hazards()
     #: devices that send each other values by turns run in one native call
     together = any(action.copier is not None for action in actions)
     last_write: dict[Buffer, int] = {}
@@ -225,13 +238,17 @@ def batches_of(actions: list[Action], in_order: bool = False) -> list[Batch]:
         earliest = max((last_write.get(b, 0) for b in action.reads), default=0)
         earliest = max([earliest, *(last_use.get(b, 0) for b in action.writes)])
         joins = None
-        if as_one:
+        found = hazards.before(*[list(map(_whole, bufs)) for bufs in (action.writes, action.reads)])
+        if as_one and not found:
             places = range(max(earliest, len(batches) - 1) if in_order else earliest, len(batches))
             joins = next((n for n in places if batches[n].as_one and batches[n].group == group), None)
         if joins is None:
             joins = len(batches)
             batches.append(Batch(action.device, group, native, [], as_one))
+            batches[joins].waits = tuple(found)
         batches[joins].actions.append(action)
+        if action.kind == "collective":
+            hazards.begin(joins, list(map(_whole, action.writes)), list(map(_whole, action.reads)))
         for base in action.writes:
             last_write[base] = max(joins, last_write.get(base, 0))
         for base in action.reads | action.writes:

@@ -49,6 +49,7 @@ class Arena:
         self.items, self.lives, self.lent = items, lives, lent
         self.poisons = bool(POISON.value)
         self._beginning: dict[int, list[Life]] = {}
+        self._places = {life.buffer: life.place for life in lives if life.place is not None}
         for life in lives:
             assert life.place is not None  # `place_intermediates` gave it one
             if lent:
@@ -63,6 +64,10 @@ class Arena:
             memory, offset = life.place
             allocator = Device[memory.device].allocator
             life.buffer.look_at(allocator._offset(memory._buf, life.buffer.nbytes, offset))
+
+    def place_of(self, buffer: Buffer) -> tuple[Buffer, int] | None:
+        """The arena's memory that a Buffer is in, and where; None of others."""
+        return self._places.get(buffer)
 
     def after(self, position: int) -> None:
         """Under POISON, what the item at this position read last becomes 0xFF."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from ..config import DEBUG
-from ..ir.ops import Ops
+from ..ir.ops import TRANSFERS
 from ..programs.runners import get_runner, prepare
 from ..report.terminal import show
 from ..schedule.growth import Growth
@@ -32,7 +32,9 @@ def make_ready(template: Template | Exception, growth: Growth, n: int) -> None:
             show(f"GROWING sizes {_listed(growth)} and on have a plan each: {why}")
         return
     kernels = [
-        (kernel.outputs[0].device, kernel.ast) for kernel in template.kernels if kernel.ast.op is not Ops.COPY
+        (kernel.outputs[0].device, kernel.ast)
+        for kernel in template.kernels
+        if kernel.ast.op not in TRANSFERS
     ]
     if not growth.planned:
         prepare(kernels)

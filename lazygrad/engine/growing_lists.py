@@ -178,6 +178,8 @@ def copies_in(graph: Graph) -> list[tuple[int, int]] | None:
     number = {graph.order[place]: memory for memory, place in enumerate(graph.leaves)}
     found: list[tuple[int, int]] = []
     for place, node in enumerate(graph.order):
+        if node.op is Ops.COLLECTIVE:
+            return None
         if node.op is Ops.COPY:
             memory = number.get(effective(node.src[0]))
             if memory is None or graph.buffers[memory].device != "NPY" or len(node.src) != 2:

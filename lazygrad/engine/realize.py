@@ -22,7 +22,7 @@ from ..device.reports import ReportBuffer
 from ..dtype import dtypes, storage_fmt
 from ..events import listeners, tell
 from ..ir.index import evaluate, sint
-from ..ir.ops import Ops
+from ..ir.ops import TRANSFERS, Ops
 from ..ir.uop import UOp
 from ..locks import uninterrupted
 from ..programs.runners import get_runner, prepare, values_for
@@ -37,6 +37,7 @@ from ..schedule.kernelize import kernelize, planning
 from ..schedule.readers import Pending
 from ..schedule.versions import latest, next_version
 from .arena import Arena, place_intermediates
+from .collectives import Flying, Hazards, agree, start, text_of
 from .growing import make_ready
 from .index_errors import look, note_launch, problem_of
 
@@ -115,21 +116,27 @@ def run_schedule(items: Sequence[ScheduleItem]) -> bool:
     """Run the items in order. False where another thread took some and failed: plan again."""
     mark = _Mark()
     arena: Arena | None = None
+    sent = [item.ast for item in items if item.ast.op is Ops.COLLECTIVE]
+    flights = _Flights() if sent else None
     try:
+        if sent:
+            agree(sent)
         with planning:
             for item in items:
                 other = item.kernel.facts.get("runner")
                 if other is None or other.process != mark.process:  # a forked child has one thread
                     item.kernel.facts["runner"] = mark
         if len(items) > 1:
-            prepare((item.bufs[0].device, item.ast) for item in items if item.ast.op is not Ops.COPY)
+            prepare((item.bufs[0].device, item.ast) for item in items if item.ast.op not in TRANSFERS)
         if not CHECK.value:
             arena = place_intermediates(items, mark, lent=recording.note is not None)
         for position, item in enumerate(items):
             other = item.kernel.facts["runner"]
             if other is mark:
                 try:
-                    run_item(item, arena, position)
+                    if flights is not None:
+                        flights.before(item, position, arena)
+                    run_item(item, arena, position, flights)
                 except (DeviceError, CompileError, CheckError) as error:
                     _say_whose(error, item)
                     raise
@@ -139,6 +146,8 @@ def run_schedule(items: Sequence[ScheduleItem]) -> bool:
                 other.wait()
                 if "ran" not in item.kernel.facts:
                     return False
+        if flights is not None:
+            flights.flying.wait_for_all()
     finally:
         with planning:
             for item in items:
@@ -168,10 +177,37 @@ def _finish(kernel: UOp) -> None:
                 next_version(assign)
 
 
-def run_item(item: ScheduleItem, arena: Arena | None = None, position: int = 0) -> None:
+class _Flights:
+    """What ranks send each other while a schedule runs."""
+
+    def __init__(self) -> None:
+        self.flying, self.hazards = Flying(), Hazards()
+
+    def before(self, item: ScheduleItem, position: int, arena: Arena | None) -> None:
+        """Wait for what this item must not run beside."""
+        count = len(item.outputs)
+        reads = item.bufs[count : count + 1] if item.ast.op is Ops.COLLECTIVE else item.bufs[count:]
+        places = [[self._place(buffer, arena) for buffer in bufs] for bufs in (item.outputs, reads)]
+        self.flying.wait(self.hazards.before(*places))
+        if item.ast.op is Ops.COLLECTIVE:
+            self.hazards.begin(position, *places)
+
+    @staticmethod
+    def _place(buffer: Buffer, arena: Arena | None) -> tuple[Any, int, int]:
+        base, offset = buffer.base, buffer.offset
+        found = None if arena is None else arena.place_of(base)
+        if found is not None:
+            base, offset = found[0], found[1] + offset
+        return base, offset, offset + buffer.nbytes
+
+
+def run_item(
+    item: ScheduleItem, arena: Arena | None = None, position: int = 0, flights: _Flights | None = None
+) -> None:
     """Run one kernel or copy now, and record that its values are in memory.
 
     arena, position  of the schedule that it is an item of
+    flights          what may still be under way when this comes back; None: nothing
     """
     ast, bufs = item.ast, item.bufs
     if recording.note is not None:
@@ -180,6 +216,10 @@ def run_item(item: ScheduleItem, arena: Arena | None = None, position: int = 0) 
             arena.lend(position)
     if ast.op is Ops.COPY:
         _run_copy(item)
+        _finish(item.kernel)
+        return
+    if ast.op is Ops.COLLECTIVE:
+        _run_collective(item, position, flights)
         _finish(item.kernel)
         return
     device = bufs[0].device
@@ -274,6 +314,27 @@ def _run_copy(item: ScheduleItem) -> None:
     GlobalCounters.global_mem += target.nbytes
     if observers or listeners or DEBUG.value >= 2:
         name = copy_name(target, source)
+        report_run(item, target.device, name, seconds, 0, target.nbytes, target.nbytes, "yellow")
+
+
+def _run_collective(item: ScheduleItem, position: int, flights: _Flights | None) -> None:
+    target, source = item.bufs[:2]
+    if source._buf is None:
+        allocate_empty(source)
+    if target._buf is None:
+        target.allocate_uncleared()
+    timed = bool(observers or listeners) or DEBUG.value >= 2
+    begun = time.perf_counter()
+    request = start(item.ast, target._buf, source._buf)
+    if flights is not None and not timed:
+        flights.flying.add(position, request)
+    elif request is not None:
+        request.wait()
+    GlobalCounters.kernel_count += 1
+    GlobalCounters.global_mem += target.nbytes
+    if timed:
+        seconds = time.perf_counter() - begun
+        name = f"{text_of(item.ast.arg)} {size_text(target.nbytes)}"
         report_run(item, target.device, name, seconds, 0, target.nbytes, target.nbytes, "yellow")
 
 

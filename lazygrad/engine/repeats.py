@@ -119,7 +119,9 @@ _ABSENT: Any = object()
 
 
 #: Their memory or order is not told by structure alone, or has places of its own.
-_REFUSED = frozenset((Ops.BUFFER_VIEW, Ops.MULTI, Ops.KERNEL, Ops.CUSTOM, Ops.LOOP, Ops.DEFINE_VAR))
+_REFUSED = frozenset(
+    (Ops.BUFFER_VIEW, Ops.MULTI, Ops.COLLECTIVE, Ops.KERNEL, Ops.CUSTOM, Ops.LOOP, Ops.DEFINE_VAR)
+)
 #: Of these more is asked than of others.
 _ASKED = _REFUSED | {Ops.DETACH, Ops.CHECK, Ops.COPY}
 
@@ -500,7 +502,7 @@ def _has_native_loop(item: ScheduleItem) -> bool:
     where = [Device[buffer.device] for buffer in item.bufs]
     if item.ast.op is Ops.COPY:
         return where[0].replayer() is not None and item.bufs[1].device == "NPY"
-    return all(device.replayer() is not None for device in where)
+    return item.ast.op is not Ops.COLLECTIVE and all(device.replayer() is not None for device in where)
 
 
 kernelize.also_forgotten.append(forget)

@@ -25,7 +25,7 @@ from ..programs.runners import Runner
 from ..report import profile
 from ..report.check import Checker
 from ..report.rows import copy_name, row
-from ..report.terminal import colored, show
+from ..report.terminal import colored, show, size_text
 from ..schedule.items import ScheduleItem
 from ..schedule.memory import arrange
 from .actions import (
@@ -40,6 +40,7 @@ from .actions import (
     run_copy,
     without_constant_copies,
 )
+from .collectives import Flying, start, text_of
 from .index_errors import note_launch, problem_of
 from .realize import observers, report_run
 
@@ -73,6 +74,9 @@ class Replay:
         self._place_values(ordered, source)
         self._build_block(ordered)
         self._build_graphs()
+        #: collectives under way; None where the list has none
+        collectives = any(action.kind == "collective" for action in ordered)
+        self._flying = Flying() if collectives else None
         #: where kernels report, and each of these kernels
         self.reports = [(b, a.item.ast) for a in ordered if type(b := a.bufs[-1]) is ReportBuffer]
         self._unseen = [memory for memory in self.reports if memory[0].words is None]
@@ -149,6 +153,7 @@ class Replay:
         """Memory for what is only needed inside the list; values whose lives do not overlap share it."""
         private: dict[Buffer, Buffer] = dict(self.constants)
         lives: dict[Buffer, list[int]] = {}
+        until = self._last_touched(ordered)
         for position, action in enumerate(ordered):
             for base in {b.base for b in action.bufs}:
                 if base in private or base in roles.outputs:
@@ -157,7 +162,7 @@ class Replay:
                     private[base] = Buffer(base.device, base.size, base.dtype).allocate()
                     self.passing.add(private[base])
                 elif base in roles.fresh:
-                    lives.setdefault(base, [position, position])[1] = position
+                    lives.setdefault(base, [position, position])[1] = until.get(position, position)
         self._values = {base: number for number, base in enumerate(lives)}
         self.asked_bytes, self.taken_bytes = sum(b.nbytes for b in lives), 0
         for device in dict.fromkeys(b.device for b in lives):
@@ -174,6 +179,23 @@ class Replay:
                 values = [(*span, offset) for span, offset in zip(spans, offsets, strict=True)]
                 tell("arena", None, device, arena._buf, size, "replay", [a.item for a in ordered], values)
         return private
+
+    def _last_touched(self, ordered: list[Action]) -> dict[int, int]:
+        """The positions of collectives → where they are done at the latest: what touches their memory then
+        waits for them, and what shares it must not.
+        """
+        if not any(action.kind == "collective" for action in ordered):
+            return {}
+        position, first = 0, []
+        for batch in self.batches:
+            first.append(position)
+            position += len(batch.actions)
+        found = {}
+        done = {number: first[n] - 1 for n, batch in enumerate(self.batches) for number in batch.waits}
+        for number, batch in enumerate(self.batches):
+            if batch.actions[0].kind == "collective":
+                found[first[number]] = done.get(number, len(ordered) - 1)
+        return found
 
     def replace_external(self, base: Buffer, by: Buffer) -> None:
         """The same values are in other memory now."""
@@ -260,8 +282,8 @@ class Replay:
         words += [0] * max(len(a.places) + len(a.values) for a in ordered)
         self.block = (ctypes.c_int64 * len(words))(*words)
         address = ctypes.addressof(self.block)
-        for batch, start in zip(native, starts, strict=True):
-            desc = (address, address + 8 * start, len(batch.actions), address + 8 * room)
+        for batch, begin in zip(native, starts, strict=True):
+            desc = (address, address + 8 * begin, len(batch.actions), address + 8 * room)
             batch.desc = struct.pack("4q", *desc)
         self._pack_addresses = struct.Struct(f"{self.changing}q").pack_into
         self._pack_values = struct.Struct(f"{len(self.sources)}q").pack_into
@@ -333,17 +355,35 @@ class Replay:
         for place, whole, allocator, nbytes, offset in self.parts:
             self._set(place, allocator._offset(self.handles[whole], nbytes, offset))
         each = self._each or bool(observers)
-        for batch in self.batches:
+        for number, batch in enumerate(self.batches):
+            if self._flying is not None:
+                self._wait_and_start(number, batch, each)
             if batch.as_one and not each:
                 self._run_as_one(batch)
             else:
                 for action in batch.actions:
-                    self._run_action(action)
+                    if action.kind != "collective":
+                        self._run_action(action)
+        if self._flying is not None:
+            self._flying.wait_for_all()
         if not each and DEBUG.value < 2:
             self._count()
         self.handles[:changing] = [None] * changing
         if self.reports:
             self._look()
+
+    def _wait_and_start(self, number: int, batch: Batch, each: bool) -> None:
+        """Wait for the collectives whose memory a batch needs, and start its own."""
+        assert self._flying is not None  # asked before
+        self._flying.wait(batch.waits)
+        action = batch.actions[0]
+        if action.kind == "collective":
+            begun = time.perf_counter()
+            target, source = (self.handles[place] for place in action.places)
+            self._flying.add(number, start(action.item.ast, target, source))
+            if each or DEBUG.value >= 2:
+                self._flying.wait([number])
+                self._report(action, time.perf_counter() - begun)
 
     def _look(self) -> None:
         """Raise IndexError for what is reported, and leave to others what can be seen later only."""
@@ -413,7 +453,9 @@ class Replay:
         GlobalCounters.global_ops += action.ops
         GlobalCounters.global_mem += action.accessed
         moved = sum(b.nbytes for b in action.bufs)
-        if action.runner is None:
+        if action.kind == "collective":
+            name = f"{text_of(action.item.ast.arg)} {size_text(action.bufs[0].nbytes)}"
+        elif action.runner is None:
             name = copy_name(action.bufs[0], action.bufs[-1])
         else:
             name = action.runner.spec.name

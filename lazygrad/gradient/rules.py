@@ -9,6 +9,7 @@ from typing import Final
 from ..dtype import dtypes
 from ..ir.device import device_of
 from ..ir.index import sint
+from ..ir.mesh import box_at
 from ..ir.ops import COMPARISONS, Ops
 from ..ir.uop import UOp
 from ..shape import movement
@@ -260,6 +261,12 @@ def _copy(grad: UOp, node: UOp) -> Grads:
     return (*parts, None)
 
 
+def _collective(grad: UOp, node: UOp) -> Grads:
+    raise NotImplementedError(
+        f"the gradient of {node.arg.kind}: gradients are asked of tensors on a mesh, not of what ranks send"
+    )
+
+
 def _assign(grad: UOp, node: UOp) -> Grads:
     if node.arg is not None:
         raise NotImplementedError(
@@ -270,17 +277,17 @@ def _assign(grad: UOp, node: UOp) -> Grads:
 
 def _multi(grad: UOp, node: UOp) -> Grads:
     """The gradient of each part, on its device; of copies, which are equal, the first one has it all."""
-    axis, devices = node.arg
-    targets = [UOp(Ops.DEVICE, arg=name) for name in devices]
-    if axis is None:
-        return (UOp(Ops.COPY, grad.dtype, (grad, targets[0])), *[None] * (len(devices) - 1))
+    arg, shape = node.arg, shape_of(node)
     parts: list[UOp | None] = []
-    begin: sint = 0
-    for part, target in zip(node.src, targets, strict=True):
-        end = add(begin, shape_of(part)[axis])
-        spans = tuple((begin, end) if i == axis else (0, size) for i, size in enumerate(shape_of(node)))
-        parts.append(UOp(Ops.COPY, grad.dtype, (movement.shrink(grad, spans), target)))
-        begin = end
+    done = set()
+    for place, device in zip(arg.here, arg.local, strict=True):
+        box = box_at(arg, shape, place)
+        if box in done:
+            parts.append(None)
+            continue
+        done.add(box)
+        target = UOp(Ops.DEVICE, arg=device)
+        parts.append(UOp(Ops.COPY, grad.dtype, (movement.shrink(grad, box), target)))
     return tuple(parts)
 
 
@@ -326,6 +333,7 @@ GRADIENTS: dict[Ops, Rule] = {
     Ops.SCAN: _scan,
     # where data is
     Ops.COPY: _copy,
+    Ops.COLLECTIVE: _collective,
     Ops.CONTIGUOUS: lambda grad, node: (grad,),
     Ops.ASSIGN: _assign,
     Ops.MULTI: _multi,

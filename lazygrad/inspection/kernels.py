@@ -22,7 +22,7 @@ from ..dtype import DType
 from ..engine.realize import allocate_empty, number_of, run_item
 from ..ir.expression import buffer_name
 from ..ir.loops_text import loops_text
-from ..ir.ops import Ops
+from ..ir.ops import TRANSFERS, Ops
 from ..ir.text import linear_text
 from ..ir.uop import UOp
 from ..programs.runners import Runner, values_for
@@ -282,7 +282,7 @@ def inspect(items: Iterable[ScheduleItem], target: str | None = None) -> list[In
     asked = None if target is None else find_target(target)
     found = []
     for item in items:
-        if item.ast.op is Ops.COPY:
+        if item.ast.op in TRANSFERS:
             continue
         own = item.bufs[0].device
         found.append(InspectedKernel(item, asked or Target(own, own.partition(":")[0], Device[own].renderer)))

@@ -57,11 +57,87 @@ class RoutineArg(NamedTuple):
         return f"({self.name!r}, {self.shape}, {self.core}, {self.sizes})"
 
 
-class MultiArg(NamedTuple):
-    """How a MULTI is sharded: split along an axis over devices, in their order; axis None: a copy on each."""
+class MeshArg(NamedTuple):
+    """Devices in a grid: their names in row-major order, and the size and the name of each axis."""
 
-    axis: int | None
     devices: tuple[str, ...]
+    sizes: tuple[int, ...]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, devices: tuple[str, ...]) -> MeshArg:
+        """Devices in a row."""
+        return cls(devices, (len(devices),), ("devices",))
+
+
+#: How a value lies along one axis of a mesh: which of its own axes is split there; None: each has a copy; an
+#: op: each has a term, and what they are when combined by the op is pending.
+Place = int | None | Ops
+
+
+class MultiArg(NamedTuple):
+    """How a MULTI lies on a mesh.
+
+    mesh    the devices
+    places  for each axis of the mesh, what it does to the value
+    ends    for each split axis of the value, in order: the axis, and where its parts end
+    here    the places in `mesh.devices` of the devices of this process: the sources are their parts
+    """
+
+    mesh: MeshArg
+    places: tuple[Place, ...]
+    ends: tuple[tuple[int, tuple[int, ...]], ...]
+    here: tuple[int, ...]
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """All devices of the mesh."""
+        return self.mesh.devices
+
+    @property
+    def local(self) -> tuple[str, ...]:
+        """The devices of the parts that are here."""
+        return tuple([self.mesh.devices[number] for number in self.here])
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes of the value that are split."""
+        return tuple([axis for axis, _ in self.ends])
+
+    @property
+    def axis(self) -> int | None:
+        """The axis that is split where there is one; None for copies. Of several, the first."""
+        return self.ends[0][0] if self.ends else None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the devices have terms that are to be combined."""
+        return any(isinstance(place, Ops) for place in self.places)
+
+
+class CollectiveArg(NamedTuple):
+    """What a device sends to others and receives from them, in elements of memory.
+
+    kind      "all_reduce", "reduce_scatter", "all_gather" or "all_to_all"
+    op        what combines, of the first two
+    group     the devices that take part, in order
+    place     which of them this one is
+    sends     the elements [begin, end) of its source that go to each of the group; one for all of them where
+              all get the same
+    receives  how many elements come from each, one after another; one where they are combined
+    shape     of the result
+    spans     what all of the group have and want, by which those of different collectives differ on all ranks
+              or on none
+    """
+
+    kind: str
+    op: Ops | None
+    group: tuple[str, ...]
+    place: int
+    sends: tuple[tuple[int, int], ...]
+    receives: tuple[int, ...]
+    shape: tuple[int, ...]
+    spans: tuple[tuple[tuple[int, int], ...], ...] = ()
 
 
 class RangeArg(NamedTuple):

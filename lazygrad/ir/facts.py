@@ -121,6 +121,9 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     BUFFER, or movements of these.
     """
 
+    in_plan: int
+    """schedule/between_ranks: on a COLLECTIVE, the number of the plan in whose order it is."""
+
     values: list[weakref.ref[Node]]
     """schedule/versions (jit/session): on a version of memory, the nodes that became it."""
 

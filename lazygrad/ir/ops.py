@@ -30,6 +30,7 @@ class Ops(enum.IntEnum):
     BUFFER = 23
     BUFFER_VIEW = 12
     COPY = 13
+    COLLECTIVE = 104
     CONTIGUOUS = 14
     DETACH = 15
     FUNCTION = 9
@@ -383,6 +384,7 @@ OPS: dict[Ops, OpInfo] = {
     Ops.DETACH: OpInfo(Kind.DATA, 1, _same),
     Ops.FUNCTION: OpInfo(Kind.DATA, None, _same),
     Ops.COPY: OpInfo(Kind.DATA, None, _same),
+    Ops.COLLECTIVE: OpInfo(Kind.DATA, None, _same),
     Ops.ASSIGN: OpInfo(Kind.DATA, 2, _same),
     Ops.GATHER: OpInfo(Kind.DATA, 2, _same),
     Ops.SCATTER: OpInfo(Kind.DATA, 3, _same),
@@ -406,6 +408,8 @@ def _of_kind(kind: Kind) -> frozenset[Ops]:
 
 ELEMENTWISE = _of_kind(Kind.ELEMENTWISE)
 MOVEMENT = _of_kind(Kind.MOVEMENT)
+#: What brings values from device to device; no kernels.
+TRANSFERS = frozenset((Ops.COPY, Ops.COLLECTIVE))
 #: The arg of a float ADD or MUL in a sum that may be added up in any order, and its products fused.
 ANY_ORDER = "any order"
 #: What is done in every lane of a vector alike. PACK makes an unsigned integer of narrow numbers, the first

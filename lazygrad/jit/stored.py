@@ -21,7 +21,7 @@ from ..device import Buffer, Device
 from ..device.reports import ReportBuffer
 from ..dtype import DTYPES_BY_NAME, dtypes
 from ..engine.actions import Roles
-from ..ir.ops import Ops
+from ..ir.ops import TRANSFERS, Ops
 from ..ir.uop import UOp
 from ..programs.runners import prepare
 from ..runtime import diskcache_get, diskcache_put
@@ -120,7 +120,7 @@ class _Writer:
 
     def form(self, items: Sequence[ScheduleItem]) -> dict[str, Any]:
         captured = self.captured
-        if any(item.ast.op is Ops.COPY for item in items):
+        if any(item.ast.op in TRANSFERS for item in items):
             raise Unlasting("a copy of memory that the function made")
         rows, numbers = graph_rows([item.ast for item in items])
         outputs = [

@@ -196,7 +196,8 @@ class ShardedSpec(TensorSpec):
         """How a tensor lies on its devices."""
         if arg.axis is None:
             return f"copied on {devices_text(arg.devices)}"
-        return f"in parts of {', '.join(map(shape_text, shapes))} along axis {arg.axis}"
+        along = " and ".join(map(str, arg.axes))
+        return f"in parts of {', '.join(map(shape_text, shapes))} along axis {along}"
 
 
 class HeldSpec(Spec):

@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from ..device import Device, Devices
+from ..device.mesh import Mesh
+from ..schedule.layouts import even_spans
 from ..tensor import Generator, Tensor
 from ..tensor.random.sampling import draw
+from .parallel import from_local, map_tensors, share_of
 from .parameters import count
 from .sampled_order import SampledOrder
 from .training import ShuffledOrder, random_words
@@ -41,6 +44,10 @@ class DataLoader:
     device      where the batches are, the default device if not given
     sampler     the numbers of the examples in their order, walked anew in each epoch; `batch_sampler`: lists
                 of them, the batches
+    rank, world      read this rank's share of each batch: share `rank` of `world`, divided as Tensor.shard
+                     does it. The orders need one seed on all ranks (`distributed.init` sees to that)
+    mesh, axis       the same, and batches are whole: tensors on a mesh, their first axis split along `axis`,
+                     of which each process reads what its devices have
     worker_init_fn   called in each worker with its number, 0, 1, ..., before it reads
     timeout     seconds that a batch of a worker may take, TimeoutError if longer; 0: as long as it takes
 
@@ -83,6 +90,10 @@ class DataLoader:
         persistent_workers: bool = False,
         in_order: bool = True,
         multiprocessing_context: Any = None,
+        rank: int = 0,
+        world: int = 1,
+        mesh: Mesh | None = None,
+        axis: str = "data",
     ) -> None:
         if multiprocessing_context is not None:
             raise NotImplementedError(
@@ -122,6 +133,23 @@ class DataLoader:
                 seed = _drawn_seed(generator) if shuffle else 0
             self.order = ShuffledOrder(length, batch_size, seed, shuffle, drop_last)
 
+        if mesh is not None:
+            if world != 1 or device is not None:
+                raise ValueError("DataLoader: a mesh says which share is read and where batches are, alone")
+            rank, world = share_of(mesh, axis)
+        if not 0 <= rank < world:
+            raise ValueError(f"DataLoader: rank {rank} is not a rank of a world of {world}")
+        self.rank, self.world, self.mesh, self.axis = rank, world, mesh, axis
+        parts = world if mesh is None else mesh.size(axis)
+        if parts > 1 and isinstance(self.order, ShuffledOrder):
+            left = length % batch_size
+            for some in (batch_size, 0 if drop_last else left):
+                if 0 < some < parts:
+                    raise ValueError(
+                        f"DataLoader: a batch of {some} examples has none for some of {parts} ranks: take "
+                        "another batch_size, or leave out a smaller last batch with drop_last=True"
+                    )
+
     @property
     def epoch(self) -> int:
         """How many epochs are done."""
@@ -129,7 +157,7 @@ class DataLoader:
 
     @property
     def position(self) -> int:
-        """How many examples of this epoch were given out."""
+        """How many examples of this epoch were given out, to all ranks together."""
         return self.order.position
 
     def __len__(self) -> int:
@@ -181,6 +209,17 @@ class DataLoader:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _batch(self, indices: Any, device: Devices) -> Any:
+        if self.world > 1:
+            begin, end = even_spans(len(indices), self.world)[self.rank]
+            batch = self._examples(indices[begin:end], device)
+        else:
+            batch = self._examples(indices, device)
+        if self.mesh is None:
+            return batch
+        mesh, axis, count = self.mesh, self.axis, len(indices)
+        return map_tensors(batch, lambda part: from_local(part, mesh, axis, count))
+
+    def _examples(self, indices: Any, device: Devices) -> Any:
         if self._columns:
             return _map(self.dataset, lambda column: _rows(column, indices, device))
         examples = []

@@ -11,7 +11,7 @@ import pathlib
 import random
 import secrets
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ..tensor import Tensor
@@ -60,6 +60,19 @@ class TrainingState:
 
         notes  what else the file carries along: anything that JSON can say
         """
+        tensors, content = self.collected(notes)
+        target = pathlib.Path(path)
+        part_file = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+        try:
+            safe_save(tensors, part_file, {KEY: json.dumps(content)})
+            with open(part_file, "rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(part_file, target)
+        finally:
+            part_file.unlink(missing_ok=True)
+
+    def collected(self, notes: Mapping[str, Any] | None = None) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The tensors of all parts, each once, and what JSON can say of the rest."""
         tensors: dict[str, Tensor] = {}
         same: dict[str, str] = {}  # a name → the name under which its tensor is
         first: dict[int, str] = {}
@@ -73,17 +86,25 @@ class TrainingState:
                     tensors[full] = tensor
                 else:
                     same[full] = known
-        content = {"version": VERSION, "parts": texts, "same": same, "random": _random_state()}
-        text = json.dumps({**content, "notes": dict(notes or {})})
-        target = pathlib.Path(path)
-        part_file = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-        try:
-            safe_save(tensors, part_file, {KEY: text})
-            with open(part_file, "rb+") as file:
-                os.fsync(file.fileno())
-            os.replace(part_file, target)
-        finally:
-            part_file.unlink(missing_ok=True)
+        content = {"version": VERSION, "parts": texts, "same": same, "random": random_state()}
+        return tensors, {**content, "notes": dict(notes or {})}
+
+    def targets(self, where: str, content: Mapping[str, Any], saved: Collection[str]) -> dict[str, Tensor]:
+        """The tensors to write, by the names of the saved ones, all compared with what was collected."""
+        states, parts = self._states(), content["parts"]
+        if parts.keys() != states.keys():
+            raise ValueError(
+                f"{where} has the parts {', '.join(map(shown, parts))}; this run has {', '.join(states)}"
+            )
+        targets = {f"{part}.{name}": t for part, (own, _) in states.items() for name, t in own.items()}
+        _require_fits(where, targets, saved)
+        return targets
+
+    def set_rest(self, content: Mapping[str, Any]) -> None:
+        """Give each part what was collected of it besides tensors."""
+        for part, (own, rest) in self._states().items():
+            if rest or content["parts"][part]:
+                self.parts[part].load_state_dict({**own, **content["parts"][part]})
 
     def resume(self, path: str | os.PathLike[str]) -> bool:
         """Be where the run was that wrote the file; False, and nothing, where there is no such file.
@@ -92,30 +113,21 @@ class TrainingState:
         """
         if not os.path.exists(path):
             return False
-        content = _content_of(path)
-        states = self._states()
-        saved = content["parts"]
-        if saved.keys() != states.keys():
-            raise ValueError(
-                f"{path} has the parts {', '.join(map(shown, saved))}; this run has {', '.join(states)}"
-            )
+        content = checked_content(safe_load_metadata(path).get(KEY), str(path))
         tensors = {name: each for name, each in safe_load(path).items() if isinstance(each, Tensor)}
         tensors.update({name: tensors[known] for name, known in content["same"].items()})
-        targets = {f"{part}.{name}": t for part, (own, _) in states.items() for name, t in own.items()}
-        here = {name: value.to(_home(targets.get(name))) for name, value in tensors.items()}
-        _require_fits(str(path), targets, here)
-        for part, (own, rest) in states.items():
-            if rest or saved[part]:
-                self.parts[part].load_state_dict({**own, **saved[part]})
+        targets = self.targets(str(path), content, tensors)
+        here = {name: value.to(targets[name].device) for name, value in tensors.items()}
+        self.set_rest(content)
         # After that: a schedule writes the rate that it would give, the file has the one that was.
         load_state_dict(targets, here, verbose=False)
-        _set_random_state(content["random"])
+        set_random_state(content["random"])
         return True
 
     @staticmethod
     def notes(path: str | os.PathLike[str]) -> dict[str, Any]:
         """What `save` was given to carry along."""
-        return dict(_content_of(path)["notes"])
+        return dict(checked_content(safe_load_metadata(path).get(KEY), str(path))["notes"])
 
     def _states(self) -> dict[str, tuple[dict[str, Tensor], dict[str, Any]]]:
         """Of each part its tensors, and the rest of its state."""
@@ -130,12 +142,8 @@ class TrainingState:
         return found
 
 
-def _home(target: Tensor | None) -> Any:
-    return "CPU" if target is None else target.device
-
-
-def _content_of(path: str | os.PathLike[str]) -> dict[str, Any]:
-    text = safe_load_metadata(path).get(KEY)
+def checked_content(text: str | None, path: str) -> dict[str, Any]:
+    """What `TrainingState.collected` said besides tensors, read from a file."""
     if text is None:
         raise ValueError(f"{path} is a safetensors file, but TrainingState.save did not write it")
     try:
@@ -148,7 +156,7 @@ def _content_of(path: str | os.PathLike[str]) -> dict[str, Any]:
     return content
 
 
-def _require_fits(path: str, targets: dict[str, Tensor], values: dict[str, Tensor]) -> None:
+def _require_fits(path: str, targets: dict[str, Tensor], values: Collection[str]) -> None:
     missing = [name for name in targets if name not in values]
     unknown = [name for name in values if name not in targets]
     if missing or unknown:
@@ -159,7 +167,8 @@ def _require_fits(path: str, targets: dict[str, Tensor], values: dict[str, Tenso
 # *** random numbers
 
 
-def _random_state() -> dict[str, Any]:
+def random_state() -> dict[str, Any]:
+    """Where the random numbers are: of Tensor, of Python, and of numpy if it is in use."""
     version, internal, gauss = random.getstate()
     state: dict[str, Any] = {"tensor": list(get_state()), "python": [version, list(internal), gauss]}
     if "numpy" in sys.modules:
@@ -171,7 +180,8 @@ def _random_state() -> dict[str, Any]:
     return state
 
 
-def _set_random_state(state: dict[str, Any]) -> None:
+def set_random_state(state: dict[str, Any]) -> None:
+    """Go on with the random numbers from there."""
     seed, base = state["tensor"]
     set_state((seed, base))
     version, internal, gauss = state["python"]

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from ..config import DEBUG
 from ..device import Buffer, GlobalCounters
-from ..ir.ops import Ops
+from ..ir.ops import TRANSFERS, Ops
 from ..ir.uop import UOp
 from ..schedule.items import ScheduleItem
 from ..shape import shape_text
@@ -130,7 +130,7 @@ class Profile:
         metadata = item.metadata
         line = next((found for each in metadata if (found := getattr(each, "line", ""))), "")
         calls = tuple(dict.fromkeys(getattr(each, "name", str(each)) for each in metadata))
-        shown = " ".join(name.split()) if item.ast.op is Ops.COPY else plain_name(item.ast, name)
+        shown = " ".join(name.split()) if item.ast.op in TRANSFERS else plain_name(item.ast, name)
         self._add(
             item.bufs[0].device, shown, calls, line, written_shape(item.ast, item.bufs), seconds, ops, moved
         )
@@ -271,7 +271,7 @@ def code_at(line: str) -> str:
 
 def written_shape(ast: UOp, bufs: Sequence[Buffer]) -> str:
     """The shape of what a kernel writes, without axes of size 1; of the largest where it writes several."""
-    if ast.op is Ops.COPY:
+    if ast.op in TRANSFERS:
         return shape_text((bufs[0].size,))
     shapes = [store.src[1].arg.shape for store in ast.src if store.src[1].op is Ops.VIEW]
     if not shapes:

@@ -30,7 +30,7 @@ from .template import KernelTemplate, Place, Ref
 Root = tuple[Any, ...]
 #: Kernels of these are left alone: copies between devices, loops, what a user wrote, and what is a program of
 #: its own.
-_NOT_AGAIN = frozenset((Ops.COPY, Ops.LOOP, Ops.CUSTOM, Ops.SORT, Ops.ROUTINE, Ops.CHECK))
+_NOT_AGAIN = frozenset((Ops.COPY, Ops.COLLECTIVE, Ops.LOOP, Ops.CUSTOM, Ops.SORT, Ops.ROUTINE, Ops.CHECK))
 
 
 class MemoryOf:

@@ -11,7 +11,7 @@ from ..device import Device
 from ..dtype import dtypes
 from ..ir.device import device_of
 from ..ir.loop import Loop, LoopArg, LoopPlan
-from ..ir.ops import Ops
+from ..ir.ops import TRANSFERS, Ops
 from ..ir.uop import UOp
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
@@ -90,7 +90,7 @@ class _Assembler:
                 group, output = self.writes.version_place[made]
                 found.append((self.walk[raw], self.position[group], output))
         # what is stored on request, or takes long, is stored once, for everybody
-        stored = (Ops.COPY, Ops.CONTIGUOUS, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE)
+        stored = (Ops.CONTIGUOUS, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, *TRANSFERS)
         asked = [node for node in self.order if node.op in stored and node.arg != "passing"]
         for root in dict.fromkeys([*self.graph.asked.roots, *asked]):
             base = below_movement(self.graph.value[root])
@@ -158,6 +158,8 @@ class _Assembler:
             made = self._memory_copy(number, targets[0], outputs[0])
         elif group.kind == "copy":
             made = self._device_copy(group, targets[0][0], outputs)
+        elif group.kind == "collective":
+            made = self._collective(group, targets[0][0], outputs)
         elif group.kind == "routine":
             made = self._routine(group, targets[0][0], outputs)
         elif group.kind == "one pass":
@@ -236,6 +238,17 @@ class _Assembler:
             count += size
         device = UOp(Ops.DEVICE, arg=outputs[0].device)
         ast = UOp(Ops.COPY, node.dtype, (*reads, device), count)
+        origin = node.facts.get("origin")
+        return KernelTemplate(ast, outputs, references, [], (origin,) if origin else ())
+
+    def _collective(self, group: Group, node: UOp, outputs: list[Output]) -> KernelTemplate:
+        """What a device sends, from memory, and receives; after the collective before it."""
+        references = [self._where_is(below_movement(source), group.id) for source in node.src]
+        reads = [
+            UOp(Ops.DEFINE_GLOBAL, source.dtype.ptr(self._size_of(reference)), (), number + 1)
+            for number, (source, reference) in enumerate(zip(node.src, references, strict=True))
+        ]
+        ast = UOp(Ops.COLLECTIVE, node.dtype, tuple(reads), node.arg)
         origin = node.facts.get("origin")
         return KernelTemplate(ast, outputs, references, [], (origin,) if origin else ())
 

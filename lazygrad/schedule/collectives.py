@@ -1,154 +1,250 @@
-"""What devices that hold one value together send each other: a part brought to one device, all of it on
-each, a sum of what each has.
+"""What devices that hold one value together send each other: other parts, all of it on each, a sum of what
+each has.
 
-A value is a MULTI: parts along an axis, or a copy on each device. What comes back are plain nodes; all that
-crosses from one device to another is a COPY.
+A value is a MULTI, whose argument says how it lies (`layouts.py`). What comes back are values of plain nodes.
+Where all devices of a mesh are in this process, what crosses from one to another is a COPY, and a sum is an
+ADD: plain nodes, which are planned with what reads them. Where they are not, ranks send each other what they
+have (`between_ranks.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Iterable, Sequence
 
 from ..gradient import filled
-from ..ir.args import MultiArg
-from ..ir.device import device_of
-from ..ir.index import sint
+from ..ir.args import MeshArg, MultiArg
+from ..ir.mesh import (
+    Span,
+    box_at,
+    coordinates,
+    group_of,
+    mesh_axes,
+    number_along,
+    place_at,
+    set_along,
+    span_at,
+)
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..shape.movement import expand, permute, shrink
+from ..shape.movement import permute, shrink
 from ..shape.rules import shape_of
-from .in_memory import is_copied_as_it_is
-from .versions import placed
+from .between_ranks import exchanged_along, sent, sum_in_parts, sum_on_each
+from .layouts import Ends, all_here, copied, layout, pending_axes, settled, spans_of, with_ends
+from .parts import is_multi, multi, on_device, part_at, part_of, stored
 
-Span = tuple[sint, sint]
-
-
-def multi(parts: Iterable[UOp], axis: int | None, devices: tuple[str, ...]) -> UOp:
-    """The value of which each device has a part along `axis`, or a copy where it is None."""
-    found = tuple([placed(part, device) for part, device in zip(parts, devices, strict=True)])
-    return UOp(Ops.MULTI, found[0].dtype, found, MultiArg(axis, devices))
-
-
-def is_multi(node: UOp) -> bool:
-    return node.op is Ops.MULTI
-
-
-def by_rows(node: UOp, columns: Iterable[Sequence[UOp]], axis: int | None, devices: tuple[str, ...]) -> UOp:
-    """A node for each device, of that device's part of each source."""
-    return multi([node.replace(src=row) for row in zip(*columns, strict=True)], axis, devices)
-
-
-def each(value: UOp, function: Callable[[UOp], UOp], axis: int | None = None) -> UOp:
-    """A function of each part; `axis` is the one that the results are parts along."""
-    return multi([function(part) for part in value.src], axis, value.arg.devices)
-
-
-def part_of(node: UOp, axis: int, begin: int, end: int) -> UOp:
-    """The elements [begin, end) of an axis; a repeated one is repeated less often."""
-    shape = shape_of(node)
-    if (begin, end) == (0, shape[axis]):
-        return node
-    if node.op is Ops.EXPAND and shape_of(node.src[0])[axis] == 1:
-        return expand(node.src[0], (*shape[:axis], end - begin, *shape[axis + 1 :]))
-    spans: list[Span] = [(0, size) for size in shape]
-    spans[axis] = (begin, end)
-    return shrink(node, spans)
-
-
-def even_spans(size: int, count: int) -> list[tuple[int, int]]:
-    """`size` elements in `count` parts, one after another: the first ones are larger by one at most."""
-    ends = [(size * number + count - 1) // count for number in range(count + 1)]
-    return list(pairwise(ends))
-
-
-def spans_of(value: UOp) -> list[tuple[int, int]]:
-    """Where along its axis each part of a sharded value begins and ends."""
-    axis = value.arg.axis
-    sizes = [shape_of(part)[axis] for part in value.src]
-    if not all(isinstance(size, int) for size in sizes):
-        raise NotImplementedError(f"a tensor that is sharded along axis {axis}, whose size is symbolic")
-    ends = list(accumulate(sizes, initial=0))
-    return list(pairwise(ends))
-
-
-def whole_spans(value: UOp) -> tuple[Span, ...]:
-    """The spans of a shrink that keeps everything."""
-    return tuple((0, size) for size in shape_of(value))
-
-
-def on_device(node: UOp, device: str) -> UOp:
-    """A plain value, on a device: itself where it is there, or made of numbers alone; else a copy."""
-    if device_of(node) in (None, device):
-        return node
-    return UOp(Ops.COPY, node.dtype, (node, UOp(Ops.DEVICE, arg=device)))
-
-
-def in_memory_of_its_own(node: UOp, device: str) -> UOp:
-    """A copy of a plain value in memory of a device."""
-    if device_of(node) == device:
-        return UOp(Ops.CONTIGUOUS, node.dtype, (node,), "clone")
-    return UOp(Ops.COPY, node.dtype, (node, UOp(Ops.DEVICE, arg=device)))
+# *** one part for one device
 
 
 def fetch(value: UOp, spans: Sequence[Span], device: str) -> UOp:
-    """The part of a sharded or copied value that `shrink` by these spans would give, on one device."""
-    axis, devices = value.arg
-    if axis is None:
-        number = devices.index(device) if device in devices else 0
-        return on_device(shrink(value.src[number], spans), device)
+    """The part of a value that `shrink` by these spans would give, on one device."""
+    arg: MultiArg = value.arg
+    if arg.is_pending:
+        value = laid(value, settled(arg))
+        arg = value.arg
+    for axis in arg.axes:
+        if not all(isinstance(end, int) for end in spans[axis]):
+            raise NotImplementedError(
+                f"a part with symbolic ends of a tensor that is sharded along axis {axis}"
+            )
+    if not all_here(arg.mesh):
+        return on_device(shrink(on_each(value).src[0], spans), device)
+    place = arg.devices.index(device) if device in arg.devices else 0
+    return _pieces(value, tuple(spans), device, list(coordinates(arg.mesh, place)), arg.axes)
+
+
+def _pieces(value: UOp, spans: tuple[Span, ...], device: str, at: list[int], axes: tuple[int, ...]) -> UOp:
+    """What `fetch` gives: along `axes` from the devices that have a part of it, along all others from those
+    that are there.
+    """
+    arg: MultiArg = value.arg
+    if not axes:
+        place = place_at(arg.mesh, at)
+        inner = list(spans)
+        for axis in arg.axes:
+            first = span_at(arg, axis, place)[0]
+            inner[axis] = (spans[axis][0] - first, spans[axis][1] - first)
+        return on_device(shrink(value.src[place], inner), device)
+    axis = axes[0]
+    along = mesh_axes(arg, axis)
     begin, end = spans[axis]
-    if not (isinstance(begin, int) and isinstance(end, int)):
-        raise NotImplementedError(f"a part with symbolic ends of a tensor that is sharded along axis {axis}")
     pieces = []
-    for part, (first, last) in zip(value.src, spans_of(value), strict=True):
-        low, high = max(begin, first), min(end, last)
+    for number, (first, last) in enumerate(spans_of(value, axis)):
+        low, high = max(begin, first), min(end, last)  # type: ignore[type-var]
         if low < high:
-            inner = (*spans[:axis], (low - first, high - first), *spans[axis + 1 :])
-            pieces.append(shrink(part, inner))
+            there = list(at)
+            set_along(there, arg.mesh, along, number)
+            inner_spans = (*spans[:axis], (low, high), *spans[axis + 1 :])
+            pieces.append((inner_spans, there))
     if not pieces:
         return filled(tuple(b - a for a, b in spans), value.dtype, 0)
-    return _one_after_another(pieces, axis, device)
+    if len(pieces) == 1:
+        return _pieces(value, pieces[0][0], device, pieces[0][1], axes[1:])
+    if len(axes) == 1:  # the parts are joined as they are, on the device that they go to
+        found = [_there(value, inner_spans, place_at(arg.mesh, there)) for inner_spans, there in pieces]
+    else:
+        found = [_pieces(value, inner_spans, device, there, axes[1:]) for inner_spans, there in pieces]
+    return _one_after_another(found, axis, device)
+
+
+def _there(value: UOp, spans: Sequence[Span], place: int) -> UOp:
+    """The part of a device's part that has these elements of the whole."""
+    inner = list(spans)
+    for axis in value.arg.axes:
+        first = span_at(value.arg, axis, place)[0]
+        inner[axis] = (spans[axis][0] - first, spans[axis][1] - first)
+    return shrink(value.src[place], inner)
 
 
 def _one_after_another(pieces: Sequence[UOp], axis: int, device: str) -> UOp:
     """Pieces from several devices joined along an axis, in memory of one: each is copied to its place."""
-    if len(pieces) == 1:
-        return on_device(pieces[0], device)
     rank = len(shape_of(pieces[0]))
     order = (axis, *(i for i in range(rank) if i != axis))
-    sources = [_stored(permute(piece, order)) for piece in pieces]
+    sources = [stored(permute(piece, order)) for piece in pieces]
     joined = UOp(Ops.COPY, sources[0].dtype, (*sources, UOp(Ops.DEVICE, arg=device)))
     return permute(joined, tuple(sorted(range(rank), key=order.__getitem__)))
 
 
-def _stored(node: UOp) -> UOp:
-    """What a COPY of several takes without a kernel on the device that it goes to."""
-    return node if is_copied_as_it_is(node) else UOp(Ops.CONTIGUOUS, node.dtype, (node,))
+# *** the parts of all devices
 
 
-def copies(value: UOp, devices: Sequence[str]) -> Sequence[UOp]:
-    """All of a value for each device: of one that is plain, the value itself."""
-    return on_each(value).src if is_multi(value) else [value] * len(devices)
+def copies(value: UOp, arg: MultiArg) -> Sequence[UOp]:
+    """All of a value for each device that is here: of one that is plain, the value itself."""
+    return on_each(value).src if is_multi(value) else [value] * len(arg.here)
 
 
 def on_each(value: UOp) -> UOp:
     """The whole of a value on each of its devices."""
-    axis, devices = value.arg
-    if axis is None:
+    return laid(value, copied(value.arg.mesh))
+
+
+def check_same_devices(first: MultiArg, other: MultiArg) -> None:
+    """ValueError where two values are on different devices."""
+    if first.devices != other.devices:
+        names = [", ".join(arg.devices) for arg in (first, other)]
+        raise ValueError(
+            f"tensors on {names[0]} and on {names[1]} cannot be combined; shard both over the same devices"
+        )
+
+
+def laid(value: UOp, target: MultiArg) -> UOp:
+    """A value that lies as `target` says. What is pending is combined, unless it is pending there too."""
+    arg: MultiArg = value.arg
+    if arg == target:
         return value
-    spans = whole_spans(value)
-    return multi([fetch(value, spans, device) for device in devices], None, devices)
+    check_same_devices(arg, target)
+    if arg.mesh != target.mesh:
+        value = on_each(value)
+        if arg.mesh.devices == target.mesh.devices:
+            value = multi(value.src, copied(target.mesh))
+        return laid(value, target)
+    for number in pending_axes(arg):
+        goal = target.places[number]
+        if isinstance(goal, Ops):
+            continue
+        if goal is None or mesh_axes(target, goal) != (number,) or goal in value.arg.axes:
+            value = _sum_on_each(value, number)
+        else:
+            value = _sum_in_parts(value, number, goal, dict(target.ends)[goal])
+    arg = value.arg
+    if arg == target:
+        return value
+    if not all_here(arg.mesh):
+        return sent(value, target)
+    if not arg.axes:  # each device has all that it needs
+        return multi(
+            [part_at(p, target, place) for p, place in zip(value.src, arg.here, strict=True)], target
+        )
+    shape = shape_of(value)
+    parts = []
+    for place in arg.here:
+        at, box = list(coordinates(arg.mesh, place)), box_at(target, shape, place)
+        parts.append(_pieces(value, box, arg.devices[place], at, arg.axes))
+    return multi(parts, target)
+
+
+def moved_along(value: UOp, axis: int, wanted: Sequence[tuple[int, int]]) -> UOp:
+    """For each device other elements of an axis that is split: those that `wanted` says for its number along
+    it. How the result lies along the axis is not said: its ends are where such parts would end.
+    """
+    arg: MultiArg = value.arg
+    target = with_ends(arg, axis, _ends(wanted))
+    along = mesh_axes(arg, axis)
+    if not all_here(arg.mesh):
+        return exchanged_along(value, axis, wanted, target)
+    shape = shape_of(value)
+    parts = []
+    for place in arg.here:
+        box = list(box_at(arg, shape, place))
+        box[axis] = wanted[number_along(arg.mesh, place, along)]
+        parts.append(fetch(value, box, arg.devices[place]))
+    return multi(parts, target)
+
+
+def _ends(spans: Iterable[tuple[int, int]]) -> Ends:
+    total, found = 0, []
+    for begin, end in spans:
+        total += end - begin
+        found.append(total)
+    return tuple(found)
+
+
+# *** sums
+
+
+def _sum_on_each(value: UOp, number: int) -> UOp:
+    """An all-reduce of what is pending along an axis of the mesh.
+
+    In one process the terms meet on the first device of a group, which combines them in their order, and the
+    result goes out from there: the copies are equal to the bit.
+    """
+    arg: MultiArg = value.arg
+    op = arg.places[number]
+    target = _at(arg, number, None)
+    if not all_here(arg.mesh):
+        return sum_on_each(value, number, target)
+    parts: dict[int, UOp] = {}
+    for place in arg.here:
+        group = group_of(arg.mesh, place, (number,))
+        if place != group[0]:
+            continue
+        total = combined_on([value.src[other] for other in group], op, arg.devices[place])  # type: ignore[arg-type]
+        total = UOp(Ops.CONTIGUOUS, total.dtype, (total,))
+        for other in group:
+            parts[other] = on_device(total, arg.devices[other])
+    return multi([parts[place] for place in arg.here], target)
+
+
+def combined_on(terms: Sequence[UOp], op: Ops, device: str) -> UOp:
+    """Values of one shape from several devices, combined by an op on one, in their order."""
+    total, *others = [on_device(term, device) for term in terms]
+    for other in others:
+        total = total.alu(op, other)
+    return total
 
 
 def combined(parts: Sequence[UOp], op: Ops, devices: tuple[str, ...]) -> UOp:
-    """An all-reduce: values of one shape, one on each device, combined by an op; the result on each.
+    """An all-reduce of values of one shape, one on each device that is here; the result on each."""
+    return _sum_on_each(multi(parts, layout(MeshArg.of(devices), (op,), {})), 0)
 
-    They meet on the first device, which combines them in their order, and go out from there: the copies are
-    equal to the bit.
-    """
-    total, *others = parts
-    for other in others:
-        total = total.alu(op, on_device(other, devices[0]))
-    total = UOp(Ops.CONTIGUOUS, total.dtype, (total,))
-    return multi([on_device(total, device) for device in devices], None, devices)
+
+def _sum_in_parts(value: UOp, number: int, axis: int, ends: Ends) -> UOp:
+    """A reduce-scatter of what is pending along an axis of the mesh: each device has a part of the result."""
+    arg: MultiArg = value.arg
+    op = arg.places[number]
+    places = [axis if n == number else place for n, place in enumerate(arg.places)]
+    target = layout(arg.mesh, places, {**dict(arg.ends), axis: ends})
+    if not all_here(arg.mesh):
+        return sum_in_parts(value, number, axis, target)
+    parts = []
+    for place in arg.here:
+        span = span_at(target, axis, place)
+        group = group_of(arg.mesh, place, (number,))
+        terms = [part_of(value.src[other], axis, *span) for other in group]
+        parts.append(combined_on(terms, op, arg.devices[place]))  # type: ignore[arg-type]
+    return multi(parts, target)
+
+
+def _at(arg: MultiArg, number: int, place: int | None) -> MultiArg:
+    """The layout in which an axis of the mesh does something else."""
+    places = [place if n == number else before for n, before in enumerate(arg.places)]
+    return layout(arg.mesh, places, dict(arg.ends))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ir.ops import Ops
+from ..ir.ops import TRANSFERS, Ops
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker, reshape
 from ..shape.rules import shape_of
@@ -28,7 +28,7 @@ def is_number(node: UOp) -> bool:
 def is_copied_as_it_is(node: UOp) -> bool:
     """Whether a COPY of several takes a node without a kernel: a number, or what lies in memory in order."""
     base, tracker = base_and_tracker(node)
-    if base.op in (Ops.COPY, Ops.CONTIGUOUS):
+    if base.op in (Ops.CONTIGUOUS, *TRANSFERS):
         return is_whole(base, tracker)
     return is_number(node) or (is_held(base) and in_order(node).op is not Ops.CONTIGUOUS)
 
@@ -36,7 +36,7 @@ def is_copied_as_it_is(node: UOp) -> bool:
 def in_order(node: UOp) -> UOp:
     """What a COPY, SORT or ROUTINE reads: a buffer in order, or a contiguous part of one as a BUFFER_VIEW."""
     base, tracker = base_and_tracker(node)
-    stored = is_held(base) or base.op in (Ops.COPY, Ops.CONTIGUOUS, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE)
+    stored = is_held(base) or base.op in (Ops.CONTIGUOUS, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, *TRANSFERS)
     if stored and is_whole(base, tracker):
         return node
     if is_held(base) and len(tracker.views) == 1:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..device import Buffer
-from ..ir.ops import Ops
+from ..ir.ops import TRANSFERS, Ops
 from ..ir.uop import UOp, toposort
 from ..shape.movement import below_movement
 from .graph import sizes_in
@@ -43,7 +43,7 @@ class ScheduleItem(NamedTuple):
 
 def output_count(ast: UOp) -> int:
     """How many of a kernel's buffers are outputs."""
-    return 1 if ast.op is Ops.COPY else len(ast.src)
+    return 1 if ast.op in TRANSFERS else len(ast.src)
 
 
 def buffer_count(ast: UOp) -> int:
@@ -51,7 +51,7 @@ def buffer_count(ast: UOp) -> int:
     count = ast.facts.get("buffer_count")
     if count is None:
         numbers = [n.arg for n in ast.toposort() if n.op is Ops.DEFINE_GLOBAL]
-        least = -1 if ast.op is not Ops.COPY else 0  # of numbers alone: its output
+        least = -1 if ast.op not in TRANSFERS else 0  # of numbers alone: its output
         count = ast.facts["buffer_count"] = max(numbers, default=least) + 1
     return count
 

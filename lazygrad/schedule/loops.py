@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from ..dtype import DType
 from ..ir.device import device_of
 from ..ir.loop import Launch, Loop, LoopPlan, Place, parameter
-from ..ir.ops import ELEMENTWISE, Ops
+from ..ir.ops import ELEMENTWISE, TRANSFERS, Ops
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
@@ -91,7 +91,7 @@ class _Planner:
         size = self._arrange()
         launches = []
         for number, kernel in enumerate(self.template.kernels):
-            if kernel.ast.op is Ops.COPY:
+            if kernel.ast.op in TRANSFERS:
                 raise NotImplementedError(
                     f"{loop.name}: a body that copies between devices, or joins more than 32 values, "
                     "is not implemented yet"

@@ -11,18 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from ..device.world import places_here, world
 from ..dtype import DType
+from ..ir.args import MultiArg
+from ..ir.device import device_of
 from ..ir.index import sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
-from .collectives import even_spans, in_memory_of_its_own, is_multi, multi, part_of, spans_of
+from .alike import digest_of, note_planned
+from .between_ranks import in_order
 from .graph import Asked, toposort_effective
 from .in_memory import is_held
-from .multi_rules import RULES
-from .separation import Separation, own
+from .layouts import all_here, copied
+from .multi_rules import NO_RULE, RULES
+from .parts import in_memory_of_its_own, is_multi, multi, part_at
+from .separation import Separation
 from .versions import effective, empty_buffer, in_shape, latest, new_buffer
 
 
@@ -31,20 +37,30 @@ def in_place(value: UOp) -> bool:
     return all(is_held(below_movement(part)) for part in value.src)
 
 
-def separated(roots: Sequence[UOp]) -> list[UOp]:
+def separated(roots: Sequence[UOp], behind: UOp | None = None) -> list[UOp]:
     """Plain graphs that compute the roots: each root that several devices hold becomes a MULTI of its parts.
 
-    roots  no movements; the result has none either
+    What ranks send each other is wanted, too: each takes part in all of it, whatever it needs itself.
+
+    roots   no movements; the result has none either
+    behind  the COLLECTIVE that comes before all of theirs
     """
     roots = [effective(root) for root in roots]
-    separation = Separation(toposort_effective(roots), RULES)
     found: dict[UOp, None] = {}
-    for root in roots:
-        value = separation.keep(root)
-        for part in value.src if is_multi(value) else (value,):
-            base = below_movement(latest(part))
-            if not is_held(base) and base.op is not Ops.CONST:
-                found[base] = None
+    order = toposort_effective(roots)
+    graph = digest_of(roots, order) if world().agree is not None else b""  # nodes become others below
+    with in_order(behind) as last_collective:
+        separation = Separation(order, RULES, NO_RULE)
+        for root in roots:
+            value = separation.keep(root)
+            for part in value.src if is_multi(value) else (value,):
+                base = below_movement(latest(part))
+                if not is_held(base) and base.op is not Ops.CONST:
+                    found[base] = None
+        last = last_collective()
+    if last is not None and last is not behind:
+        found[last] = None
+        note_planned(graph)
     return list(found)
 
 
@@ -58,35 +74,58 @@ def value_of(node: UOp) -> UOp:
     node = latest(node)
     if is_multi(node):
         return node
-    separation = Separation(toposort_effective([node]), RULES)
-    return separation.of(node)
+    return Separation(toposort_effective([node]), RULES, NO_RULE, _all_here(node)).settled(node)
+
+
+def layout_of_value(node: UOp) -> MultiArg:
+    """How a value that several devices hold lies, with what is pending."""
+    node = latest(node)
+    if is_multi(node):
+        found: MultiArg = node.arg
+        return found
+    arg: MultiArg = Separation(toposort_effective([node]), RULES, NO_RULE, _all_here(node)).of(node).arg
+    return arg
+
+
+def _all_here(node: UOp) -> bool:
+    """Whether this process has all devices of a value: its parts are then all that it is made of."""
+    devices = device_of(node)
+    return isinstance(devices, tuple) and len(places_here(devices)) == len(devices)
 
 
 def laid_like(node: UOp, memory: UOp) -> UOp:
     """A value that several devices hold as one that lies as a MULTI does; itself if it does."""
-    value = value_of(node)
-    same_axis = value.arg.axis == memory.arg.axis
-    if same_axis and (value.arg.axis is None or spans_of(value) == spans_of(memory)):
+    if layout_of_value(node) == memory.arg:
         return node
-    separation = Separation([], RULES)
-    return multi(map(own, separation.parts_like(value, memory)), *memory.arg)
+    return UOp(Ops.CONTIGUOUS, node.dtype, (node,), memory.arg)
 
 
-def sharded(
-    node: UOp, axis: int | None, devices: tuple[str, ...], spans: Sequence[tuple[int, int]] | None = None
-) -> UOp:
-    """A value on several devices: parts along an axis, or a copy on each, in memory of their own.
+def placed_as_leaf(gradient: UOp, leaf: UOp) -> UOp:
+    """The gradient of a leaf: where that is in parts, it will be in the same."""
+    memory = latest(leaf)
+    if not is_multi(memory) or not memory.arg.axes:
+        return gradient
+    return UOp(Ops.CONTIGUOUS, gradient.dtype, (gradient,), memory.arg)
 
-    spans  where each part begins and ends, one after another; even parts if not given
-    """
-    if axis is None:
-        return multi([in_memory_of_its_own(node, device) for device in devices], None, devices)
-    shape = shape_of(node)
-    size = shape[axis]
-    if not isinstance(size, int):
-        raise NotImplementedError(f"parts along axis {axis}, whose size is symbolic")
-    parts = [part_of(node, axis, *span) for span in spans or even_spans(size, len(devices))]
-    return multi([in_memory_of_its_own(p, d) for p, d in zip(parts, devices, strict=True)], axis, devices)
+
+def sharded(node: UOp, target: MultiArg) -> UOp:
+    """A value on the devices of a mesh, laid as said, in memory of their own."""
+    several = isinstance(device_of(node), tuple)
+    if several:
+        if layout_of_value(node).devices == target.devices:
+            return UOp(Ops.CONTIGUOUS, node.dtype, (node,), target)
+    if not all_here(target.mesh):
+        if several:
+            raise NotImplementedError("a tensor of one mesh of ranks on the devices of another mesh")
+        whole = copied(target.mesh)
+        held = multi([_copy_to(node, device) for device in whole.local], whole)
+        return held if whole == target else UOp(Ops.CONTIGUOUS, node.dtype, (held,), target)
+    parts = [part_at(node, target, place) for place in target.here]
+    return multi([in_memory_of_its_own(p, d) for p, d in zip(parts, target.local, strict=True)], target)
+
+
+def _copy_to(node: UOp, device: str) -> UOp:
+    return UOp(Ops.COPY, node.dtype, (node, UOp(Ops.DEVICE, arg=device)))
 
 
 def new_memory(value: UOp) -> UOp:
@@ -101,9 +140,9 @@ def empty_memory(value: UOp, dtype: DType) -> UOp:
 
 def _memory_for(value: UOp, dtype: DType, make: Callable[[str, int, DType], UOp]) -> UOp:
     shapes = [shape_of(part) for part in value.src]
-    placed = zip(shapes, value.arg.devices, strict=True)
+    placed = zip(shapes, value.arg.local, strict=True)
     parts = [in_shape(make(device, _most(shape), dtype), shape) for shape, device in placed]
-    return multi(parts, *value.arg)
+    return multi(parts, value.arg)
 
 
 def _most(shape: Iterable[sint]) -> int:
@@ -118,6 +157,6 @@ def on_several(order: Iterable[UOp]) -> bool:
     for node in order:
         op = node.op
         place = node.src[0] if op is Ops.CONST and node.src else node
-        if op is Ops.MULTI or (place.op is Ops.DEVICE and type(place.arg) is tuple):
+        if op in (Ops.MULTI, Ops.COLLECTIVE) or (place.op is Ops.DEVICE and type(place.arg) is tuple):
             return True
     return False

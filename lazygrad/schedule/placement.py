@@ -19,7 +19,7 @@ from ..dtype import dtypes
 from ..ir.args import AxisType, RangeArg
 from ..ir.device import device_of
 from ..ir.index import as_index, const
-from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
+from ..ir.ops import ELEMENTWISE, MOVEMENT, TRANSFERS, Ops
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker, below_movement
 from ..shape.rules import shape_of
@@ -151,7 +151,7 @@ class Placement:
         evaluations = 0
         for group, tuples in uses.items():
             evaluations += max(tuples.values()) if group in rows else sum(tuples.values())
-        if evaluations <= count or widens_memory(node):
+        if evaluations <= count or widens_memory(node, self.target):
             return ""
         if self.weights.cost[node] <= self.target.memory.hit and not self.weights.weight[node][1]:
             return ""  # reading it again would cost as much
@@ -314,7 +314,7 @@ class Placement:
             return
         shape = shape_of(node)
         kind = "kernel"
-        if node.op in (Ops.COPY, Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE):
+        if node.op in (Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, *TRANSFERS):
             kind = node.op.name.lower()
         elif node.op is Ops.SCATTER:
             kind, shape = "scatter", shape_of(node.src[1])
@@ -495,7 +495,7 @@ class Placement:
             for source in node.src[:-1]:
                 self._use(source, group, group.ranges if len(node.src) == 2 else None, times)
             return
-        if op in (Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE):
+        if op in (Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, Ops.COLLECTIVE):
             for source in dict.fromkeys(node.src):
                 self._use(source, group, None, times)
             return

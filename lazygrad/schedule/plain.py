@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir.device import device_of
-from ..ir.ops import MOVEMENT, Ops
+from ..ir.ops import ELEMENTWISE, MOVEMENT, TRANSFERS, Ops
 from ..ir.pattern import PatternMatcher, UPat
 from ..ir.rewrite import rewrite_node
 from ..ir.uop import UOp, keep_origin
@@ -21,6 +21,7 @@ from .exchanged_sums import SumsOfPowers, exchange_rules
 from .graph import Asked, is_generated, toposort_effective
 from .in_memory import in_order, is_held, is_whole
 from .joins import join_rules
+from .products_apart import product_rules
 from .reduces import LINKS, Chain, Chains, sum_rules
 from .reduces_in_parts import part_rules
 from .reduces_of_repeats import repeat_rules
@@ -58,6 +59,11 @@ def _copied(copy: UOp, x: UOp, device: UOp) -> UOp:
     return copy.replace(src=(in_order(x), device))
 
 
+def _sent(node: UOp) -> UOp:
+    """A COLLECTIVE sends memory that is in order, after the one before it."""
+    return node.replace(src=(in_order(node.src[0]), *node.src[1:]))
+
+
 def _sorted(sort: UOp, x: UOp) -> UOp:
     """A SORT reads memory that is in order."""
     return sort.replace(src=(in_order(x),))
@@ -83,15 +89,42 @@ def _by_routine(routine: UOp) -> UOp:
 def _gathered(gather: UOp, x: UOp, index: UOp) -> UOp:
     """A GATHER reads movements on memory: at places that only the data knows nothing can be computed."""
     base, _ = base_and_tracker(x)
-    if is_held(base) or base.op in (Ops.CONTIGUOUS, Ops.COPY, Ops.ASSIGN, Ops.SCATTER, Ops.ROUTINE, Ops.LOOP):
+    if is_held(base) or base.op in (
+        Ops.CONTIGUOUS,
+        Ops.ASSIGN,
+        Ops.SCATTER,
+        Ops.ROUTINE,
+        Ops.LOOP,
+        *TRANSFERS,
+    ):
         return gather
     return gather.replace(src=(UOp(Ops.CONTIGUOUS, x.dtype, (x,)), index))
 
 
-def _scattered(scatter: UOp, x: UOp, index: UOp, values: UOp) -> UOp:
-    """A SCATTER's kernel writes into memory that it alone has, begun with the values of its first source."""
+def _scattered(scatter: UOp, x: UOp, index: UOp, values: UOp, ctx: Target) -> UOp:
+    """A SCATTER's kernel writes into memory that it alone has, begun with the values of its first source.
+
+    On a grid the threads of a row add in order: a sum that each of them would compute is in memory before.
+    """
+    if ctx.grid and _has_sums(values):
+        values = UOp(Ops.CONTIGUOUS, values.dtype, (values,))
     begin = UOp(Ops.CONTIGUOUS, scatter.dtype, (x,), ("begin", index.number, values.number, scatter.arg))
     return scatter.replace(src=(begin, index, values))
+
+
+def _has_sums(value: UOp) -> bool:
+    """Whether a value is made of a reduction that may be in its kernel."""
+    base = below_movement(value)
+    todo, seen = [base], {base}
+    while todo:
+        node = todo.pop()
+        if node.op in (Ops.REDUCE_AXIS, Ops.SCAN):
+            return True
+        if node.op in ELEMENTWISE and not is_held(node):
+            new = [each for each in map(below_movement, node.src) if each not in seen]
+            seen.update(new)
+            todo += new
+    return False
 
 
 x, device, index, values = (UPat.var(name) for name in ("x", "device", "index", "values"))
@@ -100,6 +133,7 @@ memory_rules = PatternMatcher(
         (UPat(Ops.DETACH, src=(x,)), x),
         (UPat(Ops.CONTIGUOUS, src=(UPat(Ops.CONTIGUOUS, name="x"),), arg=None), x),
         (UPat(Ops.COPY, src=(x, device), name="copy"), _copied),
+        (UPat(Ops.COLLECTIVE, name="node"), _sent),
         (UPat(Ops.SORT, src=(x,), name="sort"), _sorted),
         (UPat(Ops.CUSTOM, name="node"), _custom),
         (UPat((Ops.ROUTINE, Ops.LOOP), name="routine"), _by_routine),
@@ -131,12 +165,13 @@ JOINS = Step("joins", join_rules, "parts of a join are copied as they are, or co
 MEMORY = Step("memory", memory_rules, "no DETACH is left; what is read from memory is a node in memory")
 REPEATS = Step("repeats", repeat_rules, "no loop runs along an axis on which its source only repeats")
 WINDOWS = Step("windows", window_rules, "overlapping windows of small images are read from memory in order")
+PRODUCTS = Step("products", product_rules, "on a grid no sum is over more than one product of matrices")
 BLOCKS = Step("blocks", block_rules, "a long sum of products is a sum over blocks that fit a cache")
 PARTS = Step("parts", part_rules, "a long reduction to few results is parts, which all cores share")
 
 #: In the order in which a node meets them. Of JOINS and MEMORY, and of those from REPEATS on, the first that
 #: changes a node decides.
-STEPS = (SUMS, EXCHANGED, JOINS, MEMORY, REPEATS, WINDOWS, BLOCKS, PARTS)
+STEPS = (SUMS, EXCHANGED, JOINS, MEMORY, REPEATS, WINDOWS, PRODUCTS, BLOCKS, PARTS)
 
 
 def plain(asked: Asked, target: Target) -> PlainGraph:
@@ -169,7 +204,7 @@ def plain(asked: Asked, target: Target) -> PlainGraph:
         else:
             made = _on(node, src)
             if node.op in MEMORY.ops:
-                made = JOINS.rewritten(made) or MEMORY.rewritten(made) or made
+                made = JOINS.rewritten(made) or MEMORY.rewritten(made, target) or made
         if made not in src:  # else a DETACH, say, whose source stays the user's other call's
             keep_origin(made, node)
         value[node] = made
@@ -206,6 +241,7 @@ def _reduction(node: UOp, target: Target, is_result: bool) -> UOp:
         return made
     made = (
         WINDOWS.rewritten(reduce, target)
+        or PRODUCTS.rewritten(reduce, target)
         or BLOCKS.rewritten(reduce, target)
         or PARTS.rewritten(reduce, target)
     )

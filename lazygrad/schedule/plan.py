@@ -18,7 +18,7 @@ from ..config import CHECK, PLAN_FOR
 from ..device import Device, DeviceError
 from ..ir.device import device_of
 from ..ir.loop import Loop, LoopPlan
-from ..ir.ops import Ops
+from ..ir.ops import TRANSFERS, Ops
 from ..ir.spec import KERNEL, PLAIN, verify
 from ..ir.uop import UOp
 from ..renderer import Renderer
@@ -36,6 +36,7 @@ from .memory import inner_outputs
 from .multi import separate_devices
 from .offsets import share_places
 from .order import order_kernels
+from .overlap import begin_early
 from .placement import Placed, Placement
 from .plain import STEPS, PlainGraph, Step, plain
 from .readers import Pending, add_readers
@@ -134,7 +135,7 @@ def _build_kernels(writes: Writes, job: Job) -> Template:
 
 def _check_kernels(template: Template, name: str) -> None:
     for kernel in template.kernels:
-        if kernel.ast.op is not Ops.COPY:
+        if kernel.ast.op not in TRANSFERS:
             verify(kernel.ast, KERNEL, name)
 
 
@@ -147,7 +148,7 @@ def _share_kernels(template: Template, job: Job) -> Template:
 
 
 def _order_kernels(template: Template, job: Job) -> Template:
-    return order_kernels(template)
+    return begin_early(order_kernels(template))
 
 
 def _keep_to_budget(template: Template, job: Job) -> Template:
@@ -210,7 +211,7 @@ PLAN = [
     Pass(
         "order kernels",
         _order_kernels,
-        "each kernel comes after what it needs, and memory is free again early",
+        "each kernel comes after what it needs, memory is free again early, and ranks begin early to send",
     ),
     Pass(
         "keep to budget",

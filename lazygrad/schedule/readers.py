@@ -9,6 +9,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..ir.walks import reached
 from ..shape.movement import below_movement
+from .between_ranks import end_of_plan
 from .graph import Asked, toposort_effective
 from .in_memory import is_held
 from .multi import on_several, separated
@@ -19,6 +20,13 @@ Pending = Callable[[], Iterable[UOp]]
 
 def add_readers(asked: Asked, pending: Pending) -> Asked:
     """What reads a version of memory that a write of the plan ends is planned with it, and comes first."""
+    try:
+        return _with_readers(asked, pending)
+    finally:
+        end_of_plan()
+
+
+def _with_readers(asked: Asked, pending: Pending) -> Asked:
     roots, order = asked.roots, asked.order
     ended, known = _ended_versions(order), set[UOp]()
     if not ended:
@@ -29,7 +37,8 @@ def add_readers(asked: Asked, pending: Pending) -> Asked:
         readers, waiting = _readers_of_ended(order, roots, ended, pending)
         if on_several(toposort_effective(readers)):
             wanted = set(roots)
-            readers = [reader for reader in separated(readers) if reader not in wanted]
+            last = next((root for root in reversed(roots) if root.op is Ops.COLLECTIVE), None)
+            readers = [reader for reader in separated(readers, last) if reader not in wanted]
         if readers:
             roots = roots + readers
             order = order + toposort_effective(readers, walked)

@@ -18,7 +18,7 @@ from ..codegen.records import Unlasting, digest, lasting_text
 from ..config import CACHELEVEL, CHECK, ContextVar
 from ..device import CompileError, Device, DeviceError
 from ..ir.device import device_of
-from ..ir.ops import Ops
+from ..ir.ops import TRANSFERS
 from ..ir.rewrite import watched
 from ..ir.uop import UOp
 from ..runtime import diskcache_get, diskcache_put
@@ -124,7 +124,7 @@ class _Writer:
     def _kernel(self, kernel: KernelTemplate) -> list[Any]:
         return [
             self._root(kernel.ast),
-            None if kernel.ast.op is Ops.COPY else digest(kernel.ast),
+            None if kernel.ast.op in TRANSFERS else digest(kernel.ast),
             [self._output(output) for output in kernel.outputs],
             [self._reference(ref) for ref in kernel.inputs],
             [self._reference(ref) for ref in kernel.binds],

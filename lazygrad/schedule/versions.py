@@ -9,7 +9,7 @@ import weakref
 
 from ..device import Buffer, Device, Devices
 from ..dtype import DType
-from ..ir.args import MultiArg
+from ..ir.args import MeshArg
 from ..ir.device import device_of
 from ..ir.index import sint
 from ..ir.ops import MOVEMENT, Ops
@@ -19,6 +19,7 @@ from ..locks import table_lock, uninterrupted
 from ..shape.movement import below_movement, moved, movements_on, reshape, shrink
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
+from .layouts import copied
 
 _unique = itertools.count()
 
@@ -62,8 +63,8 @@ def empty_buffer(device: Devices, size: int, dtype: DType) -> UOp:
     On several devices it is one on each.
     """
     if isinstance(device, tuple):
-        copies = tuple([empty_buffer(name, size, dtype) for name in device])
-        return UOp(Ops.MULTI, dtype, copies, MultiArg(None, device))
+        arg = copied(MeshArg.of(device))
+        return UOp(Ops.MULTI, dtype, tuple([empty_buffer(name, size, dtype) for name in arg.local]), arg)
     return mark_buffer(new_buffer(device, size, dtype), Buffer(device, size, dtype))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..codegen.price import WORST
 from ..dtype import dtypes
-from ..ir.ops import ELEMENTWISE, MOVEMENT, OPS, Ops
+from ..ir.ops import ELEMENTWISE, MOVEMENT, OPS, TRANSFERS, Ops
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker, below_movement
 from ..target import Target
@@ -22,7 +22,7 @@ from .in_memory import is_held
 ONCE = (Ops.REDUCE_AXIS, Ops.SCAN)
 #: What is stored because it is asked for, or is a kernel of its own.
 _STORED = frozenset(
-    (Ops.CONTIGUOUS, Ops.COPY, Ops.SCATTER, Ops.ASSIGN, Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE)
+    (Ops.CONTIGUOUS, Ops.SCATTER, Ops.ASSIGN, Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, *TRANSFERS)
 )
 #: So many operations, one on the other, are looked through for what a value is made of.
 FEW = 8
@@ -84,7 +84,7 @@ class Weights:
                 size[node], args[node], self.cost[node] = 1, none, 0
                 continue
             self._mark_sources(node)
-            if node.op is Ops.COPY:  # no kernel: however much it copies
+            if node.op in TRANSFERS:  # no kernel: however much it copies
                 self.weight[node] = (1, none)
                 size[node], args[node], self.cost[node] = 1, frozenset((node,)), self.hit
                 continue
@@ -220,7 +220,7 @@ class Weights:
         if op in _STORED or op is Ops.GATHER:
             if op is not Ops.GATHER:
                 self.must.setdefault(node, f"{op.name.lower()} is asked for")
-            if op in (Ops.COPY, Ops.GATHER, Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE):
+            if op in (Ops.GATHER, Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, *TRANSFERS):
                 read = {Ops.COPY: node.src[:-1], Ops.GATHER: node.src[:1]}.get(op, node.src)
                 for source in read:
                     base = below_movement(source)
@@ -273,8 +273,12 @@ def operations_on(stored: Iterable[UOp]) -> int:
     return total
 
 
-def widens_memory(node: UOp) -> bool:
-    """Whether a value is a 16-bit float in memory, made wider: who reads it many times packs it converted."""
+def widens_memory(node: UOp, target: Target) -> bool:
+    """Whether a value is a 16-bit float in memory, made wider: who reads it many times packs it converted.
+
+    A grid reads it as it is, and the products of tensor cores take it so: there what would be stored is it.
+    """
     if node.op is not Ops.CAST or not dtypes.is_float(node.src[0].dtype) or not dtypes.is_float(node.dtype):
         return False
-    return node.src[0].dtype.itemsize == 2 < node.dtype.itemsize and is_held(below_movement(node.src[0]))
+    narrow = node.src[0].dtype.itemsize == 2 < node.dtype.itemsize
+    return narrow and (target.grid or is_held(below_movement(node.src[0])))

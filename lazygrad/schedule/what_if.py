@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..ir.ops import Ops
+from ..ir.ops import TRANSFERS, Ops
 from ..ir.spec import KERNEL, verify
 from ..ir.uop import UOp
 from ..shape.movement import below_movement
@@ -130,7 +130,7 @@ class Planned:
             if not instead or len(inline) >= MOST_INLINE:
                 template: Template = forms[-1]
                 for kernel in template.kernels:
-                    if kernel.ast.op is not Ops.COPY:
+                    if kernel.ast.op not in TRANSFERS:
                         verify(kernel.ast, KERNEL, "what if")
                 return template
             inline |= instead

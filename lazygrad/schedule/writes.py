@@ -27,7 +27,7 @@ Store = tuple[UOp, "UOp | None"]
 #: Kernels that give several values.
 _SEVERAL = (Ops.CUSTOM, Ops.LOOP)
 #: What is stored in memory of its own, and copied from there to where it is assigned.
-_OWN_MEMORY = (Ops.SCATTER, Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE)
+_OWN_MEMORY = (Ops.SCATTER, Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, Ops.COLLECTIVE)
 
 
 class Writes:

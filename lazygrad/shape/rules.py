@@ -38,15 +38,11 @@ def _one_after_another(u: UOp, shapes: tuple[Any, ...]) -> Shape | None:
 
 
 def _of_parts(u: UOp, shapes: tuple[Any, ...]) -> Shape:
-    """Parts along an axis make up the whole; copies are the whole each."""
-    axis = u.arg.axis
-    first: Shape = shapes[0]
-    if axis is None:
-        return first
-    length = first[axis]
-    for other in shapes[1:]:
-        length = add(length, other[axis])
-    return (*first[:axis], length, *first[axis + 1 :])
+    """Parts make up the whole along each axis that is split; along all others each has all of it."""
+    whole = list(shapes[0])
+    for axis, ends in u.arg.ends:
+        whole[axis] = ends[-1]
+    return tuple(whole)
 
 
 def _routine(u: UOp, shapes: tuple[Any, ...]) -> Shape:
@@ -120,6 +116,7 @@ SHAPES: dict[Ops, ShapeRule] = {
     Ops.DETACH: _first,
     Ops.FUNCTION: _first,
     Ops.MULTI: _of_parts,
+    Ops.COLLECTIVE: lambda u, shapes: u.arg.shape,
     Ops.ASSIGN: _first,
     Ops.BIND: _scalar,
     # movement

@@ -139,7 +139,7 @@ class Assigning(Tensor):
             device = self.device
             if isinstance(device, tuple):
                 value = value_of(self.uop)
-                self._uop = UOp(Ops.ASSIGN, self.dtype, (new_memory(value), value))
+                self._uop = UOp(Ops.ASSIGN, self.dtype, (new_memory(value), self.uop))
             else:
                 shape = self.shape
                 buffer = new_buffer(device, self._static_numel(), self.dtype)

@@ -8,6 +8,7 @@ from typing import Self
 from ..gradient import gradient_again
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..schedule.multi import placed_as_leaf
 from ..schedule.versions import latest
 from ..shape.movement import broadcast_to
 from ..shape.rules import shape_of
@@ -87,6 +88,7 @@ class Backward(Tensor):
         for tensor, nodes in leaves:
             total = _sum_of(found, nodes)
             if total is not None:
+                total = placed_as_leaf(total, tensor.uop)
                 grad = type(self)._make(UOp(Ops.DETACH, total.dtype, (total,)))
                 tensor.grad = grad if tensor.grad is None else tensor.grad + grad
         return self

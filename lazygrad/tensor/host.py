@@ -10,10 +10,12 @@ from ..device import Buffer, Device, Devices
 from ..dtype import ConstType, DType, dtypes, from_numpy_name, numpy_name
 from ..engine.realize import allocate_empty, bytes_on_host, read_part
 from ..engine.repeats import realize as realize_nodes
+from ..ir.args import MeshArg
 from ..ir.index import evaluate, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import table_lock
+from ..schedule.multi import value_of
 from ..schedule.versions import buffer_of, latest, mark_buffer, new_buffer, peel, rebased
 from ..shape.movement import base_and_tracker, reshape
 from .computing import pending_nodes
@@ -263,7 +265,11 @@ class Host(Tensor):
         The copy is a tensor that was made and not computed: what it was computed from stays here.
         """
         values = self._host_array()
-        fields = (self.dtype, self.device, self._requires_grad, self.grad, self.shard_axis)
+        lies: Any = self.shard_axis
+        if isinstance(self.device, tuple):
+            arg = value_of(self.uop).arg
+            lies = tuple(arg.mesh), arg.places
+        fields = (self.dtype, self.device, self._requires_grad, self.grad, lies)
         return (_of_pickle, (type(self), values.copy(), *fields), vars_of(self) or None)
 
     @classmethod
@@ -341,13 +347,24 @@ def _of_pickle(
     device: Devices,
     requires_grad: bool | None,
     grad: Tensor | None,
-    shard_axis: int | None = None,
+    lies: Any = None,
 ) -> Tensor:
-    """The tensor that a pickle holds."""
+    """The tensor that a pickle holds.
+
+    lies  on several devices the mesh, and what each of its axes does; in older pickles the axis that is split
+    """
     made: Tensor = cls._of_array(values, dtype)
     on_disk = isinstance(device, str) and device.startswith("DISK")
     if device != "CPU" and not on_disk:  # the values of a file travel without the file
-        made = made.shard(device, shard_axis).realize()
+        if isinstance(lies, tuple):
+            mesh, places = MeshArg(*lies[0]), lies[1]
+            axes: dict[int, list[str]] = {}
+            for name, place in zip(mesh.names, places, strict=True):
+                if place is not None:
+                    axes.setdefault(place, []).append(name)
+            made = made.shard(mesh, axes).realize()
+        else:
+            made = made.shard(device, lies).realize()
     made._requires_grad, made._leaf, made.grad = requires_grad, True, grad
     return made
 

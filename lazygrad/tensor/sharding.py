@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from ..device import Device, Devices
 from ..dtype import DTypeSaid, says_dtype
+from ..ir.args import MeshArg, MultiArg
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.collectives import spans_of
-from ..schedule.multi import sharded, value_of
+from ..schedule.layouts import ends_of_sizes, layout, split
+from ..schedule.multi import layout_of_value, sharded, value_of
 from ..shape.sizes import shape_text
 from .face import Tensor
+from .placements import Placement
 from .signatures import DTypeLike
 from .sources import copied, read_from
 from .storage import base_of
@@ -20,8 +22,13 @@ from .storage import base_of
 
 def in_parts(tensor: Tensor, devices: tuple[str, ...], axis: int, spans: Sequence[tuple[int, int]]) -> Tensor:
     """A tensor on several devices, in parts along an axis that begin and end as said, one after another."""
-    source = tensor if Device.runs_kernels(tensor.device) else tensor.to(devices[0])
-    return source._unary(sharded(source.uop, axis, devices, spans))
+    ends = ends_of_sizes([end - begin for begin, end in spans])
+    return _laid(tensor, layout(MeshArg.of(devices), (axis,), {axis: ends}))
+
+
+def _laid(tensor: Tensor, target: MultiArg) -> Tensor:
+    source = tensor if Device.runs_kernels(tensor.device) else tensor.to(target.local[0])
+    return source._unary(sharded(source.uop, target))
 
 
 class Sharding(Tensor):
@@ -69,39 +76,80 @@ class Sharding(Tensor):
         node = copied(self.uop, name) if Device.runs_kernels(self.device) else read_from(self.uop, name)
         return self._unary(node)
 
-    def shard(self, devices: Sequence[str] | Devices, axis: int | None = None) -> Tensor:
+    def shard(
+        self,
+        devices: Sequence[str] | Devices | MeshArg,
+        axis: int | Mapping[int, str | Sequence[str]] | None = None,
+    ) -> Tensor:
         """One tensor on several devices: in parts along `axis`, or a copy on each where it is None.
 
-        If the size is not divisible, the first parts are larger by one element; an axis has at least one
-        element for each device. On one device it is `to`.
+        On a Mesh, `axis` says which axes of the tensor are split along which axes of the mesh; along all
+        others there are copies. If a size is not divisible, the first parts are larger by one element; an
+        axis has at least one element for each part. On one device it is `to`.
 
         >>> Tensor([1, 2, 3]).shard(("CPU", "CPU:1"), axis=0).mul(2).tolist()
         [2, 4, 6]
+        >>> from lazygrad.distributed import Mesh
+        >>> mesh = Mesh((2, 2), ("data", "model"))
+        >>> Tensor.ones(4, 6).shard(mesh, {0: "data"}).placement
+        Placement(data: axis 0, model: copy)
         """
-        if not isinstance(devices, Iterable):
-            raise TypeError(f"shard takes the names of devices, not {devices!r}")
-        names = Device.present(devices if isinstance(devices, str) else tuple(devices))
-        place = None if axis is None else self._shard_place(axis)
-        if isinstance(names, str):
-            return self.to(names)
-        if self.device == names and self.shard_axis == place:
+        mesh, places = self._shard_places(devices, axis)
+        if len(mesh.devices) == 1:
+            return self.to(mesh.devices[0])
+        for place in dict.fromkeys(place for place in places if place is not None):
+            self._check_parts(mesh, places, place)
+        target = split(mesh, places, self.shape)
+        if self.device == mesh.devices and value_of(self.uop).arg == target:
             return self
-        size = 0 if place is None else self.shape[place]
+        return _laid(self, target)
+
+    def _shard_places(self, devices: Any, axis: Any) -> tuple[MeshArg, list[Any]]:
+        """The mesh that is meant, and what each of its axes does to this tensor."""
+        if not isinstance(devices, Iterable):
+            raise TypeError(
+                f"shard: devices must be a string, a sequence of strings or a Mesh, not {devices!r}"
+            )
+        if not isinstance(devices, MeshArg):
+            if isinstance(axis, Mapping):
+                raise TypeError("axes are named where there is a Mesh: shard(mesh, {axis: name})")
+            names = Device.present(devices if isinstance(devices, str) else tuple(devices))
+            mesh = MeshArg.of((names,) if isinstance(names, str) else names)
+            return mesh, [None if axis is None else self._shard_place(axis)]
+        places: list[Any] = [None] * len(devices.sizes)
+        if axis is not None and not isinstance(axis, Mapping):
+            raise TypeError(f"on a Mesh shard takes a dict, tensor axis: name of a mesh axis, not {axis!r}")
+        for given, named in (axis or {}).items():
+            place = self._shard_place(given)
+            for name in (named,) if isinstance(named, str) else tuple(named):
+                if name not in devices.names:
+                    known = ", ".join(devices.names)
+                    raise ValueError(f"shard along {name!r}: the axes of the mesh are {known}")
+                number = devices.names.index(name)
+                if places[number] not in (None, place):
+                    raise ValueError(
+                        f"shard: {name!r} cannot split both axis {places[number]} and axis {place}"
+                    )
+                places[number] = place
+        return devices, places
+
+    def _check_parts(self, mesh: MeshArg, places: Sequence[Any], place: int) -> None:
+        size, count = self.shape[place], 1
+        for along, split_axis in zip(mesh.sizes, places, strict=True):
+            count *= along if split_axis == place else 1
         if isinstance(size, UOp):
             raise NotImplementedError(
-                f"shard along axis {axis} of shape {shape_text(self.shape)}, whose size is symbolic"
+                f"shard along axis {place} of shape {shape_text(self.shape)}, whose size is symbolic"
             )
-        if place is not None and size < len(names):
+        if size < count:
             raise ValueError(
-                f"shard along axis {axis} of shape {shape_text(self.shape)}: {size} elements for "
-                f"{len(names)} devices; name fewer devices, another axis, or no axis for a copy on each"
+                f"shard along axis {place} of shape {shape_text(self.shape)}: {size} elements for "
+                f"{count} devices; name fewer devices, another axis, or no axis for a copy on each"
             )
-        source = self if Device.runs_kernels(self.device) else self.to(names[0])
-        return self._unary(sharded(source.uop, place, names))
 
     def _shard_place(self, axis: Any) -> int:
         if not hasattr(axis, "__index__"):
-            raise TypeError(f"shard's axis must be an int or None, not {axis!r}")
+            raise TypeError(f"shard: axis must be an int, not {axis!r}")
         if not -self.ndim <= axis < self.ndim:
             axes = f"its axes are from {-self.ndim} to {self.ndim - 1}" if self.ndim else "leave out the axis"
             raise IndexError(
@@ -111,16 +159,40 @@ class Sharding(Tensor):
 
     @property
     def shard_axis(self) -> int | None:
-        """The axis along which the tensor is in parts on several devices; None for copies, or one device."""
+        """The axis along which the tensor is in parts on several devices; None for copies, or one device.
+
+        Of several axes, the first; `placement` says all.
+        """
         return value_of(self.uop).arg.axis if isinstance(self.device, tuple) else None
 
+    @property
+    def placement(self) -> Placement:
+        """How the tensor lies on its devices.
+
+        >>> (Tensor.ones(4, 6).shard(("CPU", "CPU:1"), axis=0) * 2).sum(0).placement
+        Placement(devices: pending sum)
+        """
+        if not isinstance(self.device, tuple):
+            return Placement(MultiArg(MeshArg.of((self.device,)), (None,), (), (0,)))
+        return Placement(layout_of_value(self.uop))
+
     def shard_like(self, other: Tensor) -> Tensor:
-        """This tensor on the devices of another, split along the same axis or copied as that is.
+        """This tensor on the devices of another, split along the same axes or copied as that is.
 
         >>> Tensor([1, 2]).shard_like(Tensor([3, 4]).shard(("CPU", "CPU:1"), axis=0)).shard_axis
         0
         """
-        return self.shard(other.device, other.shard_axis)
+        if not isinstance(other.device, tuple):
+            return self.to(other.device)
+        arg = value_of(other.uop).arg
+        axes: dict[int, list[str]] = {}
+        for name, place in zip(arg.mesh.names, arg.places, strict=True):
+            if place is not None:
+                axes.setdefault(place, []).append(name)
+        if self.shape == other.shape:
+            same = self.device == other.device and value_of(self.uop).arg == arg
+            return self if same else _laid(self, arg)
+        return self.shard(arg.mesh, axes)
 
     def _laid_as(self, other: Tensor) -> Tensor:
         """This new tensor of another's shape, on the same devices, in parts that lie as the other's.
@@ -129,11 +201,14 @@ class Sharding(Tensor):
         """
         if other.shard_axis is None:
             return self
-        value = value_of(other.uop)
-        laid = in_parts(self.detach(), value.arg.devices, value.arg.axis, spans_of(value))
+        laid = _laid(self.detach(), value_of(other.uop).arg)
         return laid.requires_grad_() if self.requires_grad else laid
 
-    def shard_(self, devices: Sequence[str] | Devices, axis: int | None = None) -> Self:
+    def shard_(
+        self,
+        devices: Sequence[str] | Devices | MeshArg,
+        axis: int | Mapping[int, str | Sequence[str]] | None = None,
+    ) -> Self:
         """`shard` in place: for the parameters of a model.
 
         >>> Tensor([1, 2]).shard_(("CPU", "CPU:1"), axis=0).device

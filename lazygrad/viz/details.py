@@ -20,7 +20,7 @@ from ..inspection.targets import TARGETS
 from ..ir.expression import range_names, render
 from ..ir.loops_text import loops_text
 from ..ir.nest import Block, loop_nest
-from ..ir.ops import Ops
+from ..ir.ops import TRANSFERS
 from ..ir.uop import UOp
 from ..renderer import Renderer
 from ..renderer.cstyle import CStyleRenderer
@@ -46,7 +46,7 @@ def add_details(rows: dict[str, Any], kernels: Sequence[tuple[str, UOp]], second
     without = 0
     for number in order:
         row, (device, ast) = rows["kernels"][number], kernels[number]
-        if ast.op is Ops.COPY or loop_of(ast) is not None:
+        if ast.op in TRANSFERS or loop_of(ast) is not None:
             continue
         if time.monotonic() > end:
             without += 1

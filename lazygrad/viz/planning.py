@@ -17,7 +17,7 @@ from ..codegen.predict import predict
 from ..config import FUSE, MEMORY_BUDGET
 from ..device import CompileError, Device, DeviceError
 from ..dtype import PtrDType
-from ..ir.ops import Ops
+from ..ir.ops import TRANSFERS, Ops
 from ..ir.uop import UOp
 from ..schedule.plan import COLLECT, Job, run
 from ..schedule.template import KernelTemplate, Template
@@ -200,7 +200,7 @@ def _sum(kernels: Counter[Key], costs: dict[Key, _Cost | None]) -> _Cost | None:
 
 
 def _cost(device: str, ast: UOp) -> _Cost | None:
-    if ast.op is Ops.COPY or loop_of(ast) is not None:
+    if ast.op in TRANSFERS or loop_of(ast) is not None:
         return None
     try:
         renderer = Device[device].renderer

@@ -19,7 +19,7 @@ from .. import events
 from ..config import TRACEMETA
 from ..device import Device
 from ..device.allocator import take_back
-from ..ir.ops import Ops
+from ..ir.ops import TRANSFERS, Ops
 from ..ir.uop import UOp
 from ..locks import WeakKeys
 from ..nn.module import watched
@@ -227,7 +227,7 @@ class Session:
 
     def _kernel(self, item: ScheduleItem, name: str) -> dict[str, Any] | None:
         row = self.kernels.get((item.bufs[0].device, item.ast))
-        if row is None and item.ast.op is not Ops.COPY:
+        if row is None and item.ast.op not in TRANSFERS:
             name = plain_name(item.ast, name)
         return row or self._new_kernel(item, " ".join(name.split()))
 
@@ -236,7 +236,7 @@ class Session:
         if len(self.kernels) >= self.limits.kernels:
             self._leave_out("kernels")
             return None
-        is_copy = item.ast.op is Ops.COPY
+        is_copy = item.ast.op in TRANSFERS
         self.kernels[key] = {
             "number": len(self.kernels),
             "name": name,
@@ -256,7 +256,7 @@ class Session:
     def planned(self, items: Sequence[ScheduleItem]) -> None:
         """Note a schedule that is not run: its kernels have numbers for names, since nothing is compiled."""
         for number, item in enumerate(items):
-            is_copy = item.ast.op is Ops.COPY
+            is_copy = item.ast.op in TRANSFERS
             name = copy_name(item.bufs[0], item.bufs[-1]) if is_copy else f"kernel {number}"
             row = self.kernels.get((item.bufs[0].device, item.ast)) or self._new_kernel(
                 item, " ".join(name.split())

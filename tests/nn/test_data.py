@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Generator, Tensor, nn
+from lazygrad.distributed import Mesh
 
 X = np.arange(14, dtype=np.float32).reshape(7, 2)
 Y = np.arange(7)
@@ -206,3 +207,54 @@ def test_a_loop_that_is_left_ends_its_threads() -> None:
 def test_batches_are_on_the_device_that_is_asked_for() -> None:
     assert {b.device for b in nn.DataLoader(Tensor(Y), 4, device="PYTHON", workers=1)} == {"PYTHON"}
     assert {b.device for b in nn.DataLoader([1, 2], 2, device="PYTHON")} == {"PYTHON"}
+
+
+# *** shares of ranks
+
+
+def test_the_shares_of_all_ranks_are_the_batches() -> None:
+    def batches(rank: int, world: int) -> list[list[int]]:
+        return [b.tolist() for b in nn.DataLoader(np.arange(11), 4, True, seed=2, rank=rank, world=world)]
+
+    shares = [batches(rank, 3) for rank in range(3)]
+    together = [[*a, *b, *c] for a, b, c in zip(*shares, strict=True)]
+    assert together == batches(0, 1)
+
+
+def test_a_share_goes_on_where_another_number_of_ranks_was() -> None:
+    two = nn.DataLoader(np.arange(12), 4, True, seed=2, rank=1, world=2)
+    next(iter(two))
+    four = nn.DataLoader(np.arange(12), 4, True, seed=2, rank=3, world=4)
+    four.load_state_dict(two.state_dict())
+    whole = nn.DataLoader(np.arange(12), 4, True, seed=2)
+    assert [b.tolist() for b in four] == [b.tolist()[3:] for b in whole][1:]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_on_a_mesh_are_split(workers: int) -> None:
+    mesh = Mesh((2, 2), ("data", "model"))
+    read = []
+
+    class Numbers:
+        def __len__(self) -> int:
+            return 7
+
+        def __getitem__(self, index: int) -> Any:
+            read.append(index)
+            return {"x": np.full(3, index), "y": index * index}
+
+    loader = nn.DataLoader(Numbers(), 4, mesh=mesh, workers=workers)
+    found = list(loader)
+    assert [batch["y"].tolist() for batch in found] == [[0, 1, 4, 9], [16, 25, 36]]
+    assert [str(batch["x"].placement) for batch in found] == ["Placement(data: axis 0, model: copy)"] * 2
+    assert sorted(read) == list(range(7))
+
+
+def test_a_share_that_would_be_empty_is_refused() -> None:
+    with pytest.raises(ValueError, match="a batch of 1 examples has none for some of 2 ranks"):
+        nn.DataLoader(np.arange(5), 4, rank=0, world=2)
+    nn.DataLoader(np.arange(5), 4, drop_last=True, rank=0, world=2)
+    with pytest.raises(ValueError, match="rank 2 is not a rank of a world of 2"):
+        nn.DataLoader(np.arange(5), 4, rank=2, world=2)
+    with pytest.raises(ValueError, match="a mesh says which share is read"):
+        nn.DataLoader(np.arange(5), 4, mesh=Mesh(2, "data"), world=2)

@@ -22,6 +22,7 @@ from lazygrad.schedule.text import asts_text, form_text
 from lazygrad.target import Memory, Target
 
 TARGET = Target("", vector_bytes=32, memory=Memory(caches=(48 << 10, 1 << 20)))
+GRID = Target("", grid=True)
 
 
 def memory(*shape: int) -> Tensor:
@@ -168,6 +169,12 @@ def weighed_products() -> UOp:
     return (p @ b + (p * (a @ b.T)).sum(1, keepdim=True)).uop
 
 
+def two_products() -> UOp:
+    a, b, c, d = (memory(8, 64) for _ in range(4))
+    products = a.unsqueeze(1) * b.unsqueeze(0) + c.unsqueeze(1) * d.unsqueeze(0)
+    return products.sum(2).uop
+
+
 STEPPED: dict[str, Callable[[], UOp]] = {
     "sums of sums": lambda: memory(4, 5, 6).sum(2).T.sum(1).uop,
     "exchanged sums": weighed_products,
@@ -175,6 +182,7 @@ STEPPED: dict[str, Callable[[], UOp]] = {
     "memory": gathered,
     "repeats": lambda: memory(3, 1).expand(3, 5).sum(1).uop,
     "windows": lambda: memory(1, 2, 3).conv1d(memory(16, 2, 3), padding=1).uop,
+    "products": two_products,
     "blocks": lambda: (memory(4, 1 << 17) @ memory(1 << 17, 4)).uop,
     "parts": lambda: memory(1 << 22).sum().uop,
 }
@@ -189,7 +197,7 @@ def test_step(name, golden):
         places.append((by, place))
 
     with observe(see):
-        made = plain(asked, TARGET)
+        made = plain(asked, GRID if name == "products" else TARGET)
     verify(UOp.sink(*made.results), PLAIN)
     promise = next(step.promise for step in STEPS if step.name == name)
     assert name in [by for by, _ in places]

@@ -350,7 +350,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "no names": (
         lambda: Tensor([1]).shard(3),
         TypeError,
-        "shard: devices must be a string or a sequence of strings, not 3",
+        "shard: devices must be a string, a sequence of strings or a Mesh, not 3",
     ),
 }
 

@@ -7,6 +7,8 @@ here is a candidate, and the one of the least predicted time is taken (`grid_tim
 2. Short reductions are written out; of a long one a thread takes neighbours at once.
 3. The threads of a workgroup share the longest reduction, or none.
 4. Neighbours of the outputs are threads of one workgroup, in a row or in a rectangle.
+
+What stores in order is shared out along the axes whose places never meet (`places_apart.py`), in rows.
 """
 
 from __future__ import annotations
@@ -56,9 +58,11 @@ class Found(NamedTuple):
 def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
     """The Opts for a kernel (form 3) on a target with a grid."""
     loops = Loops.of(kernel) if isinstance(kernel, UOp) else kernel
-    if not loops.axes or in_order(loops.sink):
+    if not loops.axes:
         return []
     facts = Facts.of(loops)
+    if in_order(loops.sink):
+        return _in_a_row(facts, target)
     blocks = shared_blocks(facts, target)
     if blocks:
         return blocks
@@ -73,6 +77,19 @@ def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
     few = [each for each in alike if each.prediction.instructions <= ALIKE * least]
     ordered = [*sorted(few, key=_uncommon), *found]
     return next((each.opts for each in ordered if _applies(loops, each.opts, target)), [])
+
+
+def _in_a_row(facts: Facts, target: Target) -> list[Opt]:
+    """Of what stores in order, neighbours along the last axis that is parallel are threads of a workgroup."""
+    parallel = [axis for axis in facts.loops.axes if is_parallel(axis) and size_of(axis)]
+    found = []
+    for threads in THREADS if parallel else ():
+        opts = [Opt(OptOps.LOCAL, parallel[-1].number, threads)]
+        prediction = predict_on_grid(facts, opts, target)
+        if prediction is not None and (size_of(parallel[-1]) or 1) % threads == 0:
+            found.append(Found(opts, prediction))
+    found.sort(key=lambda each: (each.prediction.cycles, _uncommon(each)))
+    return next((each.opts for each in found if _applies(facts.loops, each.opts, target)), [])
 
 
 def _uncommon(found: Found) -> tuple[float, float, int]:

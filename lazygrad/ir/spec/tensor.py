@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...dtype import dtypes
-from ..args import MultiArg
+from ..args import CollectiveArg, MultiArg
 from ..ops import ELEMENTWISE, REDUCTIONS, Ops
 from ..uop import UOp
 from .checks import (
@@ -69,11 +69,19 @@ def _copy(u: UOp) -> str | None:
 
 
 def _multi(u: UOp) -> str | None:
-    """A part for each device, all of one dtype."""
-    if not isinstance(u.arg, MultiArg) or len(u.arg.devices) != len(u.src):
+    """A part for each device that is here, all of one dtype."""
+    if not isinstance(u.arg, MultiArg) or len(u.arg.here) != len(u.src):
         return f"it has a part for each device, not {len(u.src)} for {u.arg!r}"
     wrong = next((s.dtype for s in u.src if s.dtype is not u.dtype), None)
     return None if wrong is None else f"its dtype is that of its parts, {wrong}, not {u.dtype}"
+
+
+def _collective(u: UOp) -> str | None:
+    """The part of one device; and the collective that goes before it, if there is one."""
+    if not isinstance(u.arg, CollectiveArg) or not 1 <= len(u.src) <= 2:
+        return f"it takes the part of one device, and what goes before it, not {len(u.src)} with {u.arg!r}"
+    part = u.src[0]
+    return None if part.dtype is u.dtype else f"its dtype is that of its source, {part.dtype}, not {u.dtype}"
 
 
 def _tensor_const(u: UOp) -> str | None:
@@ -99,6 +107,7 @@ TENSOR = Spec(
         Ops.BUFFER: both(sources(Ops.DEVICE, Ops.UNIQUE), arg_is(int)),
         Ops.BUFFER_VIEW: sources(None, more=True),
         Ops.COPY: _copy,
+        Ops.COLLECTIVE: _collective,
         Ops.CONTIGUOUS: keeps_dtype(1),
         Ops.DETACH: keeps_dtype(1),
         Ops.FUNCTION: sources(None, more=True),

@@ -23,7 +23,7 @@ from .writing import written_whole
 #: A header of so many bytes describes 300,000 tensors.
 MOST_HEADER = 1 << 25
 
-_DTYPES: dict[str, DType] = {
+DTYPES: dict[str, DType] = {
     "BOOL": dtypes.bool,
     "I8": dtypes.int8,
     "U8": dtypes.uint8,
@@ -42,7 +42,7 @@ _DTYPES: dict[str, DType] = {
 }
 #: What else the format knows.
 _OTHERS = {"C64", "F4", "F6_E2M3", "F6_E3M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"}
-_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _METADATA = "__metadata__"
 _INTEGERS = {1: dtypes.uint8, 2: dtypes.uint16}
 
@@ -116,7 +116,7 @@ def _add(source: Source, weights: Weights, name: str, entry: Any, base: int, las
     kind = shown(str(entry["dtype"]))
     if kind in _OTHERS:
         source.cannot(f"{what} has dtype {kind}, which lazygrad does not have")
-    dtype = _DTYPES.get(kind)
+    dtype = DTYPES.get(kind)
     if dtype is None:
         source.refuse(f"{what} has dtype {kind}, which safetensors does not have")
     shape = tuple(entry["shape"])
@@ -152,7 +152,7 @@ def write_safetensors(
         tensor = tensors[name]
         begin, end = end, end + tensor.nbytes()
         header[name] = {
-            "dtype": _NAMES[tensor.dtype],
+            "dtype": NAMES[tensor.dtype],
             "shape": list(tensor.shape),
             "data_offsets": [begin, end],
         }

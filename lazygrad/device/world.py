@@ -1,0 +1,123 @@
+"""Which devices are here: one process has them all, or ranks have some each and reach others by a transport.
+
+A program runs in every rank alike. Tensors on one device are of the rank that makes them; of those that
+several devices hold together, a rank has the parts of its own devices.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..dtype import DType
+from .registry import Device
+
+
+class Request(Protocol):
+    """A transfer under way."""
+
+    def wait(self) -> None:
+        """Come back when it is done."""
+
+    def test(self) -> bool:
+        """Whether it is done."""
+
+
+class Transport(Protocol):
+    """What brings memory from rank to rank."""
+
+    rank: int
+    size: int
+
+    def start(
+        self,
+        kind: str,
+        ranks: tuple[int, ...],
+        op: str | None,
+        sends: Sequence[memoryview],
+        receives: Sequence[memoryview],
+        dtype: DType,
+    ) -> Request:
+        """Begin a transfer in which these ranks take part, this one among them.
+
+        kind      "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "send", "receive"
+        op        "ADD", "MUL", "MAX" or "MIN": what the first two combine with
+        sends     the bytes for each of the ranks, in their order; one for all where all get the same
+        receives  where what comes from each goes; one where it is combined. Lengths may differ and be zero
+        """
+
+
+@dataclass(frozen=True)
+class World:
+    """The processes that run a program together.
+
+    rank, size  which of how many this one is
+    transport   None where nothing is sent: in one process, or where a program is only predicted
+    agree       ends the job on all ranks if they are not about to do the same. It is given what, in words;
+                what must be the same on all ranks; and by group of ranks, what must be the same on those
+    """
+
+    rank: int = 0
+    size: int = 1
+    transport: Transport | None = None
+    agree: Callable[[str, bytes, Mapping[tuple[int, ...], bytes]], None] | None = None
+
+    def owner(self, device: str) -> int:
+        """The rank that has a device: the one of its number, as rank 1 has CPU:1."""
+        if self.size == 1:
+            return 0
+        number = device.partition(":")[2]
+        rank = int(number) if number.isdigit() else 0
+        if rank >= self.size:
+            raise ValueError(f"{device} is the device of rank {rank}, and there are {self.size} ranks")
+        return rank
+
+    def here(self, device: str) -> bool:
+        """Whether a device is one of this rank's."""
+        return self.owner(device) == self.rank
+
+
+_world = World()
+
+
+def world() -> World:
+    """The processes that run this program."""
+    return _world
+
+
+def set_world(made: World) -> World:
+    """Say which processes run this program; the world before."""
+    global _world
+    before, _world = _world, made
+    places_here.cache_clear()
+    return before
+
+
+def here(device: str) -> bool:
+    """Whether a device is one of this process."""
+    return _world.here(device)
+
+
+def owner(device: str) -> int:
+    """The rank that has a device."""
+    return _world.owner(device)
+
+
+@functools.lru_cache(256)
+def places_here(devices: tuple[str, ...]) -> tuple[int, ...]:
+    """Which of these devices are here."""
+    found = tuple([number for number, device in enumerate(devices) if _world.here(device)])
+    if not found:
+        raise ValueError(
+            f"rank {_world.rank} has none of the devices {', '.join(devices)}; in a world of {_world.size} "
+            "ranks a mesh has a device of each"
+        )
+    return found
+
+
+def first_devices(count: int) -> tuple[str, ...]:
+    """The first devices of the default kind."""
+    kind = Device.DEFAULT.partition(":")[0]
+    return tuple([Device.canonicalize(f"{kind}:{number}") for number in range(count)])

@@ -1,0 +1,157 @@
+"""Runs what ranks send each other: started when its turn comes, waited for when its memory is needed.
+
+What a transfer reads must not be written, and what it writes not be touched, until it is done. Kernels that
+do neither run meanwhile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..device import Device, DeviceError
+from ..device.world import Request, world
+from ..dtype import DType
+from ..ir.args import CollectiveArg
+from ..ir.uop import UOp
+from ..schedule.alike import take_planned
+
+
+def start(ast: UOp, target: Any, source: Any) -> Request | None:
+    """Begin what a COLLECTIVE says on the memory behind two handles; None where nothing is sent, since the
+    device only counts.
+    """
+    arg: CollectiveArg = ast.arg
+    device = arg.group[arg.place]
+    if device.startswith("NULL"):
+        return None
+    transport = world().transport
+    if transport is None:
+        raise DeviceError(f"{text_of(arg)}: there is no way to other ranks (lazygrad.distributed.init)")
+    allocator = Device[device].allocator
+    into, read = (allocator._as_buffer(handle) for handle in (target, source))
+    if into is None or read is None:
+        raise NotImplementedError(f"{arg.kind} of memory of {device}, which the host does not see")
+    ranks = tuple([world().owner(name) for name in arg.group])
+    op = None if arg.op is None else arg.op.name
+    dtype: DType = ast.dtype
+    size = dtype.itemsize
+    sends = [read[begin * size : end * size] for begin, end in arg.sends]
+    return transport.start(arg.kind, ranks, op, sends, _parts(into, arg.receives, size), dtype)
+
+
+#: What all ranks have agreed on, and so many at most. Lengths are no part of it: they may be new on one rank
+#: and known on another, and then only one of them would ask.
+_agreed: set[bytes] = set()
+_MOST_AGREED = 4096
+
+
+def agree(asts: Iterable[UOp]) -> None:
+    """Before collectives run for the first time: compare them with those of the other ranks.
+
+    A rank that begins others would wait in vain, or take other numbers for its own. What a group of ranks
+    sends must be the same on those ranks; what is sent by how many, and what was planned, on all.
+    """
+    world_agrees, planned = world().agree, take_planned()
+    if world_agrees is None:
+        return
+    plan = [(ast.arg, ast.dtype) for ast in asts]
+    kinds = [f"{arg.kind} {arg.op} of {dtype} by {len(arg.group)}" for arg, dtype in plan]
+    alike = _digest([*kinds, planned.hex()])
+    if alike in _agreed:
+        return
+    groups: dict[tuple[int, ...], list[str]] = {}
+    for (arg, _), kind in zip(plan, kinds, strict=True):
+        ranks = tuple([world().owner(name) for name in arg.group])
+        groups.setdefault(ranks, []).append(f"{kind}: {_lengths(arg)}")
+    first = ", ".join([f"{arg.kind} of {dtype} {_lengths(arg)}" for arg, dtype in plan[:3]])
+    more = ", ..." if len(plan) > 3 else ""
+    what = f"graph {alike.hex()[:6]} with {len(plan)} collectives ({first}{more})"
+    world_agrees(what, alike, {ranks: _digest(each) for ranks, each in groups.items()})
+    if len(_agreed) >= _MOST_AGREED:
+        _agreed.clear()
+    _agreed.add(alike)
+
+
+def _lengths(arg: CollectiveArg) -> str:
+    """The elements that all of the group say alike; what two send each other differs from pair to pair."""
+    alike = {"all_reduce": arg.receives, "reduce_scatter": arg.sends, "all_gather": arg.receives}
+    return str(alike.get(arg.kind, ""))
+
+
+def _digest(texts: Sequence[str]) -> bytes:
+    return hashlib.sha256("\n".join(texts).encode()).digest()
+
+
+def _parts(memory: memoryview, counts: Sequence[int], size: int) -> list[memoryview]:
+    """The parts of memory that so many elements take, one after another."""
+    found, begin = [], 0
+    for count in counts:
+        end = begin + count * size
+        found.append(memory[begin:end])
+        begin = end
+    return found
+
+
+def text_of(arg: CollectiveArg) -> str:
+    """A collective in words, for rows and errors."""
+    return f"{arg.kind} {', '.join(arg.group[:4])}{', ...' if len(arg.group) > 4 else ''}"
+
+
+class Flying:
+    """The transfers under way in a list of what runs; `number` is the place of one in the list."""
+
+    def __init__(self) -> None:
+        self.requests: dict[int, Request] = {}
+
+    def add(self, number: int, request: Request | None) -> None:
+        """Note one that was started."""
+        if request is not None:
+            self.requests[number] = request
+
+    def wait(self, numbers: Iterable[int]) -> None:
+        """Wait for some of them, in the order in which they were started."""
+        if self.requests:
+            for number in sorted(numbers):
+                request = self.requests.pop(number, None)
+                if request is not None:
+                    request.wait()
+
+    def wait_for_all(self) -> None:
+        """Wait for what is left."""
+        self.wait(list(self.requests))
+
+
+class Hazards:
+    """Which transfers must be done before something else runs, from the memory that each touches.
+
+    Memory is told by a key and the bytes [begin, end) of it.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[int, tuple[list[Any], list[Any]]] = {}
+
+    def begin(self, number: int, writes: list[Any], reads: list[Any]) -> None:
+        """A transfer is started."""
+        self._open[number] = writes, reads
+
+    def before(self, writes: Sequence[Any], reads: Sequence[Any]) -> list[int]:
+        """The transfers to be waited for; they count as done then."""
+        if not self._open:
+            return []
+        found = []
+        for number, (written, read) in self._open.items():
+            if _meet(writes, written) or _meet(writes, read) or _meet(reads, written):
+                found.append(number)
+        for number in found:
+            del self._open[number]
+        return found
+
+
+def _meet(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    return any(
+        key == other and begin < last and first < end
+        for key, begin, end in some
+        for other, first, last in others
+    )

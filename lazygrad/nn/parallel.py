@@ -1,0 +1,153 @@
+"""Ways to train a model on a mesh: what is split along which axis of it (docs/sharding.md).
+
+Each is a few calls of `shard_`. What devices send each other follows from how the tensors lie, and is planned
+with everything else; none of these functions runs anything.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..device.mesh import Mesh
+from ..device.world import places_here
+from ..ir.mesh import number_along
+from ..schedule.layouts import all_here, even_spans, split
+from ..schedule.parts import multi
+from ..tensor import Tensor
+from .state import get_state_dict
+
+# ---- batches ----
+
+
+def share_of(mesh: Mesh, axis: str) -> tuple[int, int]:
+    """Which share of what is split along an axis this process has: (number, of how many).
+
+    Of one process that has all devices, (0, 1): all of it.
+    """
+    place = mesh.place(axis)
+    if all_here(mesh):
+        return 0, 1
+    return number_along(mesh, _own_place(mesh), [place]), mesh.size(axis)
+
+
+def _own_place(mesh: Mesh) -> int:
+    here = places_here(mesh.devices)
+    if len(here) > 1:
+        raise NotImplementedError(f"this process has {len(here)} of the devices of {mesh}, and not all")
+    return here[0]
+
+
+def from_local(part: Tensor, mesh: Mesh, axis: str, size: int) -> Tensor:
+    """A tensor whose first axis is split along an axis of a mesh, from what each process has of it.
+
+    part  the elements of this process (`share_of`), as `Tensor.shard` divides them; of one process that has
+          all devices, the whole tensor
+    size  of the first axis of the whole
+
+    Nothing is sent. ValueError where the part does not have the elements that it should.
+    """
+    if all_here(mesh):
+        return part.shard(mesh, {0: axis})
+    places: list[Any] = [0 if name == axis else None for name in mesh.names]
+    target = split(mesh, places, (size, *part.shape[1:]))
+    own = part.to(target.local[0])
+    number, count = share_of(mesh, axis)
+    begin, end = even_spans(size, count)[number]
+    if part.shape[0] != end - begin:
+        raise ValueError(
+            f"of {size} elements in {count} parts, part {number} has {end - begin}, not {part.shape[0]}"
+        )
+    return Tensor._make(multi([own.contiguous().uop], target))
+
+
+def map_tensors(value: Any, function: Callable[[Tensor], Any]) -> Any:
+    """A function of each Tensor in tuples, lists and dicts."""
+    if isinstance(value, Tensor):
+        return function(value)
+    if isinstance(value, Mapping):
+        return {key: map_tensors(part, function) for key, part in value.items()}
+    if isinstance(value, (tuple, list)):
+        made = [map_tensors(part, function) for part in value]
+        return type(value)(*made) if hasattr(value, "_fields") else type(value)(made)
+    return value
+
+
+# ---- models ----
+
+
+def data_parallel(model: Any, mesh: Mesh) -> None:
+    """A copy of a model on each device of a mesh; batches are split (`DataLoader(mesh=...)`).
+
+    Each device computes the gradients of its examples, and they are summed over the devices. All copies make
+    the same step, so they stay equal.
+    """
+    for tensor in get_state_dict(model).values():
+        tensor.shard_(mesh)
+
+
+def split_optimizer(optimizer: Any, mesh: Mesh, axis: str = "data") -> None:
+    """What an optimizer keeps for each parameter, split along an axis of a mesh instead of copied.
+
+    Each device makes the step of its part, and the parameters are gathered from the parts. These are the
+    first two stages of ZeRO (Rajbhandari et al. 2020, arXiv:1910.02054): what the optimizer keeps takes the
+    memory of one device divided by their number.
+    """
+    for tensor in get_state_dict(optimizer).values():
+        along = _widest(tensor, mesh.size(axis))
+        tensor.shard_(mesh, None if along is None else {along: axis})
+
+
+def fully_sharded(model: Any, mesh: Mesh, axis: str = "data") -> None:
+    """The parameters of a model split along an axis of a mesh, and gathered where they are used.
+
+    With batches split along the same axis this is the third stage of ZeRO: parameters, gradients and what an
+    optimizer keeps (make it afterwards) take the memory of one device divided by their number. A tensor with
+    fewer elements along each axis than there are devices is copied.
+    """
+    for tensor in get_state_dict(model).values():
+        along = _widest(tensor, mesh.size(axis))
+        tensor.shard_(mesh, None if along is None else {along: axis})
+
+
+def _widest(tensor: Tensor, parts: int) -> int | None:
+    """The longest axis of a tensor, the first of several, if it has an element for each part."""
+    if not tensor.ndim:
+        return None
+    sizes: list[Any] = list(tensor.shape)
+    along = sizes.index(max(sizes))
+    return along if sizes[along] >= parts else None
+
+
+def tensor_parallel(
+    model: Any, mesh: Mesh, columns: str | Sequence[str], rows: str | Sequence[str], axis: str = "model"
+) -> None:
+    """The layers of a model split along an axis of a mesh; all else is copied.
+
+    columns  names of linear layers whose outputs are split, as `nn.state.get_state_dict` calls them: patterns
+             such as "layers.*.first" are allowed
+    rows     names of those whose inputs are split: what the others give, so nothing is sent in between
+
+    A layer of the first kind and one of the second together take one sum over the devices, forward and
+    backward each (Shoeybi et al. 2019, arXiv:1909.08053). ValueError where a pattern fits no layer with a
+    weight of two axes.
+    """
+    tensors = get_state_dict(model)
+    wanted = dict.fromkeys(_listed(columns), 0) | dict.fromkeys(_listed(rows), 1)
+    found: dict[str, int] = {}
+    for pattern, along in wanted.items():
+        layers = [name for name in tensors if fnmatch.fnmatchcase(name, f"{pattern}.weight")]
+        layers = [name for name in layers if tensors[name].ndim == 2]
+        if not layers:
+            raise ValueError(f"no layer of the model is called {pattern!r} and has a weight of two axes")
+        for weight in layers:
+            found[weight] = along
+            if along == 0:
+                found[weight.removesuffix("weight") + "bias"] = 0
+    for name, tensor in tensors.items():
+        tensor.shard_(mesh, {found[name]: axis} if name in found else None)
+
+
+def _listed(names: str | Sequence[str]) -> Sequence[str]:
+    return [names] if isinstance(names, str) else names

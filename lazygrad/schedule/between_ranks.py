@@ -1,0 +1,250 @@
+"""What ranks send each other of a value of which each has a part: a COLLECTIVE of its own part on each.
+
+What a rank sends and receives is known from the layouts alone (`layouts.py`). All ranks plan the same
+collectives in one order: each names the one before it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..ir.args import CollectiveArg, MultiArg
+from ..ir.mesh import group_of, mesh_axes, span_at
+from ..ir.ops import Ops
+from ..ir.uop import UOp, keep_origin
+from ..shape.movement import below_movement, permute, reshape
+from ..shape.rules import shape_of
+from .layouts import Ends, layout, spans_of, spans_to, with_ends, without_axis
+from .parts import multi, part_of, stored
+from .versions import effective, set_becomes
+
+
+class _Walk(threading.local):
+    """A walk of this thread.
+
+    last   its last COLLECTIVE: the next one goes behind it
+    plan   the number of the plan that is being made, 0 outside of one
+    alone  COLLECTIVEs as they were before they named another one: who makes one of these again in the same
+           plan shall find it. Nothing else holds them, so that on all ranks they are gone at the same time.
+    """
+
+    def __init__(self) -> None:
+        self.last: UOp | None = None
+        self.plan = 0
+        self.alone: list[UOp] = []
+
+
+_walk = _Walk()
+_plans = itertools.count(1)
+
+
+@contextlib.contextmanager
+def in_order(first: UOp | None = None) -> Iterator[Callable[[], UOp | None]]:
+    """In the block each COLLECTIVE names the one before it, so that all ranks run them in one order, and run
+    all of them. What it gives is a function for the last one.
+
+    first  the one that comes before those of the block
+    """
+    before = _walk.last, _walk.plan
+    _walk.last = first
+    _walk.plan = next(_plans) if first is None else first.facts["in_plan"]
+    try:
+        yield lambda: _walk.last
+    finally:
+        _walk.last, _walk.plan = before
+
+
+def end_of_plan() -> None:
+    """All that belongs to a plan has been found."""
+    _walk.alone.clear()
+
+
+def behind_the_last(node: UOp) -> UOp:
+    """A COLLECTIVE that names the one before it in the walk."""
+    known = effective(node)
+    if known is not node or not _walk.plan or len(node.src) > 1:
+        return known  # for another reader of the same plan
+    if node.facts.get("in_plan") == _walk.plan:
+        return node
+    if _walk.last is not None:
+        made = node.replace(src=(node.src[0], _walk.last))
+        keep_origin(made, node)
+        _walk.alone.append(node)
+        set_becomes(node, made)
+        node = made
+    node.facts["in_plan"] = _walk.plan
+    _walk.last = node
+    return node
+
+
+def _node(
+    kind: str,
+    part: UOp,
+    op: Ops | None,
+    group: tuple[str, ...],
+    place: int,
+    sends: Sequence[tuple[int, int]],
+    receives: Sequence[int],
+    shape: Sequence[int],
+    spans: Sequence[Sequence[tuple[int, int]]] = (),
+) -> UOp:
+    told = tuple(map(tuple, spans))
+    arg = CollectiveArg(kind, op, group, place, tuple(sends), tuple(receives), tuple(shape), told)
+    made = UOp(Ops.COLLECTIVE, part.dtype, (part,), arg)
+    keep_origin(made, below_movement(part))
+    return behind_the_last(made)
+
+
+def _static(node: UOp) -> tuple[int, ...]:
+    shape: Any = shape_of(node)
+    if not all(isinstance(size, int) for size in shape):
+        raise NotImplementedError("what ranks send each other of a tensor of symbolic shape")
+    return tuple(shape)
+
+
+def _own(value: UOp) -> tuple[UOp, int]:
+    """The part of this rank, and the place of its device."""
+    if len(value.src) != 1:
+        raise NotImplementedError("a rank with several devices of a mesh that reaches to other ranks")
+    return value.src[0], value.arg.here[0]
+
+
+def _members(arg: MultiArg, place: int, axes: tuple[int, ...]) -> tuple[tuple[str, ...], int]:
+    group = group_of(arg.mesh, place, axes)
+    return tuple([arg.devices[member] for member in group]), group.index(place)
+
+
+def sum_on_each(value: UOp, number: int, target: MultiArg) -> UOp:
+    part, place = _own(value)
+    shape = _static(part)
+    count = math.prod(shape)
+    op: Any = value.arg.places[number]
+    group, own = _members(value.arg, place, (number,))
+    made = _node("all_reduce", part, op, group, own, [(0, count)], [count], shape)
+    return multi([made], target)
+
+
+def sum_in_parts(value: UOp, number: int, axis: int, target: MultiArg) -> UOp:
+    part, place = _own(value)
+    part, back = _axis_first(part, axis)
+    shape = _static(part)
+    rest = math.prod(shape[1:])
+    group, own = _members(value.arg, place, (number,))
+    spans = spans_to(dict(target.ends)[axis])
+    begin, end = spans[own]
+    sends = [(low * rest, high * rest) for low, high in spans]
+    op: Any = value.arg.places[number]
+    result = (end - begin, *shape[1:])
+    made = _node("reduce_scatter", part, op, group, own, sends, [math.prod(result)], result, [spans])
+    return multi([permute(made, back)], target)
+
+
+def _axis_first(node: UOp, axis: int) -> tuple[UOp, tuple[int, ...]]:
+    """A node with an axis in front of all others, and the order that brings it back."""
+    rank = len(shape_of(node))
+    order = (axis, *(i for i in range(rank) if i != axis))
+    return permute(node, order), tuple(sorted(range(rank), key=order.__getitem__))
+
+
+def exchanged_along(value: UOp, axis: int, wanted: Sequence[tuple[int, int]], target: MultiArg) -> UOp:
+    """Each member of a group gets the elements of an axis that it wants from those that have them."""
+    part, place = _own(value)
+    part, back = _axis_first(part, axis)
+    shape = _static(part)
+    rest = math.prod(shape[1:])
+    group, own = _members(value.arg, place, mesh_axes(value.arg, axis))
+    spans = spans_of(value, axis)
+    size = spans[-1][1]
+    first = spans[own][0]
+    low, high = wanted[own]
+    receives = [_common(span, (low, high)) for span in spans]
+    counts = [(end - begin) * rest for begin, end in receives]
+    result: Any = (high - low, *shape[1:])
+    if all(span == (0, size) for span in wanted):
+        made = _node("all_gather", part, None, group, own, [(0, math.prod(shape))], counts, result, [spans])
+    else:
+        common = [_common(spans[own], want) for want in wanted]
+        sends = [((begin - first) * rest, (end - first) * rest) for begin, end in common]
+        made = _node("all_to_all", part, None, group, own, sends, counts, result, [spans, wanted])
+    return multi([permute(made, back)], target)
+
+
+def _common(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+    """What is in both spans; an empty one within the first where there is nothing."""
+    low, high = max(a[0], b[0]), min(a[1], b[1])
+    return (low, high) if low < high else (a[0], a[0])
+
+
+def exchanged_across(value: UOp, axis: int, other: int, ends: Ends) -> UOp:
+    """Parts along one axis become parts along another, over the same axes of the mesh."""
+    part, place = _own(value)
+    arg: MultiArg = value.arg
+    along = mesh_axes(arg, axis)
+    group, own = _members(arg, place, along)
+    wanted, spans = spans_to(ends), spans_of(value, axis)
+    shape = list(_static(part))
+    rank = len(shape)
+    order = (axis, *(i for i in range(rank) if i != axis))
+    flat = _pieces_in_order(part, other, wanted, order, group[own])
+    each = math.prod(shape) // shape[other] if shape[other] else 0
+    sends = [(low * each, high * each) for low, high in wanted]
+    low, high = wanted[own]
+    shape[axis], shape[other] = spans[-1][1], high - low
+    rest = math.prod(shape) // shape[axis] if shape[axis] else 0
+    counts = [(last - first) * rest for first, last in spans]
+    result = [shape[i] for i in order]
+    told = [spans, wanted]
+    made = _node("all_to_all", flat, None, group, own, sends, counts, result, told)
+    places = [other if n in along else before for n, before in enumerate(arg.places)]
+    kept = {a: e for a, e in arg.ends if a != axis}
+    back = tuple(sorted(range(rank), key=order.__getitem__))
+    return multi([permute(made, back)], layout(arg.mesh, places, {**kept, other: ends}))
+
+
+def _pieces_in_order(
+    part: UOp, axis: int, spans: Sequence[tuple[int, int]], order: Sequence[int], device: str
+) -> UOp:
+    """The pieces of a part along an axis, one after another in memory, each with its axes in an order."""
+    shape = _static(part)
+    length = spans[0][1]
+    if all(high - low == length for low, high in spans):  # one kernel brings all in order
+        apart = reshape(part, (*shape[:axis], len(spans), length, *shape[axis + 1 :]))
+        return permute(apart, (axis, *(other + (other >= axis) for other in order)))
+    pieces = []
+    for low, high in spans:
+        piece = permute(part_of(part, axis, low, high), order)
+        count = math.prod(_static(piece))
+        if count:
+            pieces.append(stored(reshape(piece, (count,))))
+    if len(pieces) == 1:
+        return pieces[0]
+    return UOp(Ops.COPY, part.dtype, (*pieces, UOp(Ops.DEVICE, arg=device)))
+
+
+def sent(value: UOp, target: MultiArg) -> UOp:
+    """A value that lies in another way, of which each rank has a part."""
+    for axis in value.arg.axes:
+        arg: MultiArg = value.arg
+        along, ends = mesh_axes(arg, axis), dict(arg.ends)[axis]
+        goal = dict(target.ends).get(axis)
+        if mesh_axes(target, axis) == along:
+            if goal is not None and goal != ends:
+                value = exchanged_along(value, axis, spans_to(goal), with_ends(arg, axis, goal))
+            continue
+        other = next((o for o in target.axes if mesh_axes(target, o) == along and o not in arg.axes), None)
+        if other is not None:
+            value = exchanged_across(value, axis, other, dict(target.ends)[other])
+        else:
+            size = ends[-1]
+            wanted = [(0, size)] * len(ends)
+            value = exchanged_along(value, axis, wanted, without_axis(arg, axis))
+    part, place = _own(value)
+    for axis in target.axes:
+        if axis not in value.arg.axes:
+            part = part_of(part, axis, *span_at(target, axis, place))
+    return multi([part], target)

@@ -1,0 +1,32 @@
+"""How a tensor lies on several devices, as something to print and to compare."""
+
+from __future__ import annotations
+
+from ..ir.args import MultiArg
+from ..schedule.exchange_costs import place_text
+
+
+class Placement:
+    """How a tensor lies on a mesh: for each axis of the mesh a split axis, a copy, or a pending sum.
+
+    mesh    the devices
+    places  for each axis of the mesh the number of the axis that is split, None for copies, or the op that
+            combines what is pending
+    """
+
+    __slots__ = ("mesh", "places", "spans")
+
+    def __init__(self, arg: MultiArg) -> None:
+        self.mesh, self.places, self.spans = arg.mesh, arg.places, dict(arg.ends)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Placement):
+            return NotImplemented
+        return (self.mesh, self.places, self.spans) == (other.mesh, other.places, other.spans)
+
+    def __hash__(self) -> int:
+        return hash((self.mesh, self.places))
+
+    def __repr__(self) -> str:
+        rows = zip(self.mesh.names, self.places, strict=True)
+        return f"Placement({', '.join(f'{name}: {place_text(place)}' for name, place in rows)})"

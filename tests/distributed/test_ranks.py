@@ -1,0 +1,95 @@
+"""Ranks: processes that have a device each run the same program, and have the same numbers as one process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from .pipes import run_ranks
+
+OPS = """
+import numpy as np
+from lazygrad import Tensor
+from lazygrad.distributed import Mesh
+mesh = Mesh((2,), ("data",))
+rows, columns = np.arange(15).reshape(5, 3).astype(np.float32), np.arange(15).reshape(3, 5).astype(np.float32)
+x, w = Tensor(rows).shard(mesh, {0: "data"}), Tensor(columns).shard(mesh, {0: "data"})
+t = Tensor(rows)
+OPS = '''
+x * 2 + x.sum(1, keepdim=True); x.sum(0); x.max(); x.mean(0) * x; x.flip(0); x.pad(((1, 2), (0, 0))); x[1:]
+x[3:4]; x.cumsum(0); x.reshape(-1); x.transpose(0, 1) @ x; x.sort(0)[0]; x[x.sum(1).long() % 5]
+x.shard(mesh, {1: "data"}) + 1 if isinstance(x.device, tuple) else x + 1
+'''
+for op in OPS.replace("\\n", ";").split(";"):
+    if op:
+        found, wanted = eval(op, {"x": x, "mesh": mesh}).tolist(), eval(op, {"x": t}).tolist()
+        assert found == wanted, (op, found, wanted)
+assert np.array_equal((x @ w).numpy(), rows @ columns)
+w.requires_grad = True
+transport.log.clear()
+(x @ w).square().sum().backward()
+assert np.array_equal(w.grad.numpy(), 2 * rows.T @ (rows @ columns))
+print(w.grad.placement, [kind for kind, *_ in transport.log])
+"""
+
+TRAINING = """
+import numpy as np
+from lazygrad import Tensor, TinyJit, nn
+from lazygrad.distributed import Mesh
+
+def train(mesh, split, batch):
+    Tensor.manual_seed(0)
+    layers = [nn.Linear(6, 8), nn.Linear(8, 3)]
+    parameters = [p for layer in layers for p in (layer.weight, layer.bias)]
+    for p, place in zip(parameters, split):
+        if mesh is not None:
+            p.shard_(mesh, place)
+    optimizer = nn.optim.Adam(parameters, lr=0.05)
+
+    @TinyJit
+    def step(x, y):
+        with Tensor.train():
+            optimizer.zero_grad()
+            loss = layers[1](layers[0](x).relu()).sparse_categorical_crossentropy(y)
+            loss.backward()
+            optimizer.step()
+        return loss
+
+    random = np.random.default_rng(0)
+    losses = []
+    for _ in range(4):
+        x = Tensor(random.standard_normal((5, 6)).astype(np.float32))
+        y = Tensor(random.integers(0, 3, 5).astype(np.int32))
+        if mesh is not None:
+            x, y = x.shard(mesh, batch), y.shard(mesh, batch)
+            transport.log.clear()
+        losses.append(step(x, y).item())
+    return losses
+"""
+
+#: Each weight is in parts along both axes of a mesh: what its layer needs of it is gathered, or summed.
+GRID = """
+split = [{0: "model", 1: "data"}, {0: "model"}, {0: "data", 1: "model"}, {}]
+losses = train(Mesh((2, 2), ("data", "model")), split, {0: "data"})
+kinds = [kind for kind, *_ in transport.log]
+print(losses, kinds.count("reduce_scatter"))
+"""
+
+
+def test_two_ranks_have_the_numbers_of_one_process(tmp_path: Path) -> None:
+    line = "Placement(data: axis 0) ['all_gather', 'reduce_scatter', 'all_gather']\n"
+    assert run_ranks(tmp_path, 2, OPS) == [line] * 2
+
+
+@pytest.mark.slow
+def test_four_ranks_train_as_one_process_does(tmp_path: Path) -> None:
+    found = run_ranks(tmp_path, 4, TRAINING + GRID)
+    names: dict[str, Any] = {}
+    exec(TRAINING, names)
+    losses, _, scatters = found[0].rpartition(" ")
+    assert found == found[:1] * 4
+    assert np.allclose(eval(losses), names["train"](None, [None] * 4, None), rtol=1e-5)
+    assert scatters.strip() == "2"

@@ -1,0 +1,59 @@
+"""Where in a plan ranks begin to send."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from lazygrad import Tensor
+from lazygrad.device.world import World, set_world
+from lazygrad.distributed import Mesh
+from lazygrad.ir.ops import Ops
+
+
+@pytest.fixture
+def two_ranks() -> Iterator[None]:
+    """A world of two of which this process is the first; nothing can be sent."""
+    before = set_world(World(0, 2))
+    yield
+    set_world(before)
+
+
+@pytest.mark.usefixtures("two_ranks")
+def test_kernels_that_need_no_result_run_meanwhile() -> None:
+    mesh = Mesh(2, "data")
+    x = Tensor.ones(4, 4).contiguous().shard(mesh, {0: "data"}).realize()
+    total, other = x.sum(0).contiguous().exp(), (x * 2).contiguous().sum(1)
+    items = total.schedule(other)
+    assert [item.ast.op.name for item in items] == ["SINK", "COLLECTIVE", *["SINK"] * 4]
+    assert [number for number, item in enumerate(items) if items[1].bufs[0] in item.inputs] == [4]
+
+
+@pytest.mark.usefixtures("two_ranks")
+def test_a_layer_on_512_devices_sends_what_the_books_say() -> None:
+    """Two weights in parts along both axes of a mesh, the batch along one: each weight is gathered along that
+    one, and its gradient summed in parts; the sums along the other are one in each direction.
+    """
+    set_world(World(0, 512))
+    mesh = Mesh((64, 8), ("data", "model"), [f"NULL:{number}" for number in range(512)])
+
+    def weights(*shape: int, **split: int) -> Tensor:
+        made = Tensor.empty(*shape, device="NULL", requires_grad=True)
+        return made.shard_(mesh, {axis: name for name, axis in split.items()}).realize()
+
+    first, second = weights(1024, 4096, data=0, model=1), weights(4096, 1024, data=1, model=0)
+    x = weights(2048, 1024, data=0)
+    ((x @ first).relu() @ second + x).square().mean().backward()
+    gradients = [tensor.grad for tensor in (first, second, x) if tensor.grad is not None]
+    items = Tensor.schedule(*gradients)
+    kinds = sorted(item.ast.arg.kind for item in items if item.ast.op is Ops.COLLECTIVE)
+    assert kinds == ["all_gather"] * 2 + ["all_reduce"] * 2 + ["reduce_scatter"] * 2
+
+
+@pytest.mark.usefixtures("two_ranks")
+def test_a_rank_plans_its_own_part_alone() -> None:
+    """As large a plan for many ranks as for two."""
+    set_world(World(0, 512))
+    x = Tensor.ones(1024, 4).shard(Mesh(512, "data"), {0: "data"})
+    assert len(((x * 2).sum(0) + 1).schedule()) == 5

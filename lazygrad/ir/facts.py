@@ -144,8 +144,8 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """schedule/kernelize: when a KERNEL runs: the number of the plan that was bound, and its place in it."""
 
     last_sent: Node
-    """schedule/kernelize (engine/realize): on a KERNEL that has not run, the ASSIGN of the last COLLECTIVE of its
-    plan.
+    """schedule/kernelize (engine/realize): on a KERNEL that has not run, the ASSIGN of the last COLLECTIVE of
+    its plan.
     """
 
     inner_users: int

@@ -154,12 +154,14 @@ def tensor_parallel(
 def whole_sequence(
     function: Callable[[Tensor], Tensor], x: Tensor, mesh: Mesh, axis: str = "model"
 ) -> Tensor:
-    """A function of `x` that has all of the axis that is split along an axis of a mesh; the result lies as x did.
+    """A function of `x` that has all of the axis that is split along an axis of a mesh; the result lies as x
+    did.
 
-    In tensor parallel these are the layers between which nothing is sent: what is around them (norms, dropout, sums)
-    then computes and keeps only a part of the sequence on each device. `x` is gathered before (an all-gather), and
-    what the function leaves as a pending sum is added up in parts (a reduce-scatter): together they send what one
-    all-reduce would (Korthikanti et al. 2022, arXiv:2205.05198). The result has the shape of x along that axis.
+    In tensor parallel these are the layers between which nothing is sent: what is around them (norms,
+    dropout, sums) then computes and keeps only a part of the sequence on each device. `x` is gathered before
+    (an all-gather), and what the function leaves as a pending sum is added up in parts (a reduce-scatter):
+    together they send what one all-reduce would (Korthikanti et al. 2022, arXiv:2205.05198). The result has
+    the shape of x along that axis.
     """
     if not isinstance(x.device, tuple):
         return function(x)
@@ -169,7 +171,8 @@ def whole_sequence(
             lies.setdefault(place, []).append(name)  # type: ignore[arg-type]
     gathered = {along: [name for name in names if name != axis] for along, names in lies.items()}
     whole = {along: names for along, names in gathered.items() if names}
-    return _Laid.apply(function(_Laid.apply(x, mesh, whole, lies)), mesh, lies, whole)
+    result: Tensor = _Laid.apply(function(_Laid.apply(x, mesh, whole, lies)), mesh, lies, whole)
+    return result
 
 
 class _Laid(Function):

@@ -1,9 +1,9 @@
 """Pipeline parallel: the blocks of a model on the devices along an axis of a mesh, one stage each.
 
-The weights of all stages are one tensor each, with an axis of stages in front, which is split along the mesh; a
-stage is the same function on each device (`vmap`). What one stage gives the next is that tensor of results moved by
-one along the axis of stages, so that each device sends its own to the next one (Xu et al. 2021, "GSPMD",
-arXiv:2105.04663, section 3.3). Gradients go back the same way.
+The weights of all stages are one tensor each, with an axis of stages in front, which is split along the mesh;
+a stage is the same function on each device (`vmap`). What one stage gives the next is that tensor of results
+moved by one along the axis of stages, so that each device sends its own to the next one (Xu et al. 2021,
+"GSPMD", arXiv:2105.04663, section 3.3). Gradients go back the same way.
 """
 
 from __future__ import annotations
@@ -21,18 +21,17 @@ from .state import Hidden, get_state_dict, parts_of
 class Pipeline:
     """Blocks of one kind in a row, divided into as many stages as a mesh has devices along an axis.
 
-    blocks        callables with tensors of the same names and shapes, that give what they are given in shape; their
-                  number is a multiple of the number of stages. Their values are copied: the first one is used
-                  as the function of all, and then has no values of its own
+    blocks        callables with tensors of the same names and shapes, that give the shape they are given;
+                  a multiple of the number of stages. Their values are copied: of the first one only the code is
+                  used
     microbatches  into so many parts each batch is divided: with s stages, each device computes for
                   `microbatches` of `microbatches + s - 1` turns
 
-    Called with a batch (examples along the first axis, their number a multiple of `microbatches`) that lies on the
-    same mesh; the result lies as it does. All micro-batches go forward, then all go back (Huang et al. 2019, "GPipe",
-    arXiv:1811.06965), so what the backward pass needs of each is kept. In
-    its other turns a stage computes, too, and nothing of that is used: random numbers, as in dropout, are others
-    than without a pipeline.
-    ValueError where sizes do not fit.
+    Called with a batch (examples along the first axis, their number a multiple of `microbatches`) that lies
+    on the same mesh; the result lies as it does. All micro-batches go forward, then all go back (Huang et al.
+    2019, "GPipe", arXiv:1811.06965), so what the backward pass needs of each is kept. In its other turns a
+    stage computes, too, and nothing of that is used: random numbers, as in dropout, are others than without a
+    pipeline. ValueError where sizes do not fit.
     """
 
     def __init__(

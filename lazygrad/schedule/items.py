@@ -70,8 +70,8 @@ def variables_of(ast: UOp) -> list[UOp]:
 def create_schedule(roots: Sequence[UOp]) -> list[ScheduleItem]:
     """The kernels below planned roots that have not run yet, each after what it needs.
 
-    Of a plan in which ranks send each other something, all that they send is run with the first of its kernels:
-    which kernels a rank needs may depend on its own part, and what is sent must not.
+    Of a plan in which ranks send each other something, all that they send is run with the first of its
+    kernels: which kernels a rank needs may depend on its own part, and what is sent must not.
     """
     wanted: list[UOp] = []
     for root in roots:

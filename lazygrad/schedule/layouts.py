@@ -44,8 +44,8 @@ def ends_of_sizes(sizes: Sequence[int]) -> Ends:
 
 
 def layout(mesh: MeshArg, places: Sequence[Place], ends: Mapping[int, Ends]) -> MultiArg:
-    """How a value lies, of which these axes are split. Along an axis of the mesh with one device nothing is split,
-    and nothing is pending.
+    """How a value lies, of which these axes are split. Along an axis of the mesh with one device nothing is
+    split, and nothing is pending.
     """
     if 1 in mesh.sizes:
         places = [None if size == 1 else place for size, place in zip(mesh.sizes, places, strict=True)]

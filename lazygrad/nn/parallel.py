@@ -12,10 +12,12 @@ from typing import Any
 
 from ..device.mesh import Mesh
 from ..device.world import places_here
-from ..ir.mesh import number_along
+from ..ir.mesh import is_axis, number_along
 from ..schedule.layouts import all_here, even_spans, split
+from ..schedule.multi import layout_of_value
 from ..schedule.parts import multi
-from ..tensor import Tensor
+from ..tensor import Function, Tensor
+from .pipelines import Pipeline as Pipeline
 from .state import get_state_dict
 
 # ---- batches ----
@@ -147,6 +149,43 @@ def tensor_parallel(
                 found[weight.removesuffix("weight") + "bias"] = 0
     for name, tensor in tensors.items():
         tensor.shard_(mesh, {found[name]: axis} if name in found else None)
+
+
+def whole_sequence(
+    function: Callable[[Tensor], Tensor], x: Tensor, mesh: Mesh, axis: str = "model"
+) -> Tensor:
+    """A function of `x` that has all of the axis that is split along an axis of a mesh; the result lies as x
+    did.
+
+    In tensor parallel these are the layers between which nothing is sent: what is around them (norms,
+    dropout, sums) then computes and keeps only a part of the sequence on each device. `x` is gathered before
+    (an all-gather), and what the function leaves as a pending sum is added up in parts (a reduce-scatter):
+    together they send what one all-reduce would (Korthikanti et al. 2022, arXiv:2205.05198). The result has
+    the shape of x along that axis.
+    """
+    if not isinstance(x.device, tuple):
+        return function(x)
+    lies: dict[int, list[str]] = {}
+    for name, place in zip(mesh.names, layout_of_value(x.uop).places, strict=True):
+        if is_axis(place):
+            lies.setdefault(place, []).append(name)  # type: ignore[arg-type]
+    gathered = {along: [name for name in names if name != axis] for along, names in lies.items()}
+    whole = {along: names for along, names in gathered.items() if names}
+    result: Tensor = _Laid.apply(function(_Laid.apply(x, mesh, whole, lies)), mesh, lies, whole)
+    return result
+
+
+class _Laid(Function):
+    """A tensor laid in one way, and its gradient in another."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, mesh: Mesh, lies: Any, gradient: Any) -> Tensor:
+        ctx.mesh, ctx.gradient = mesh, gradient
+        return x.shard(mesh, lies)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return gradient.shard(ctx.mesh, ctx.gradient), None, None, None
 
 
 def _listed(names: str | Sequence[str]) -> Sequence[str]:

@@ -167,6 +167,8 @@ def moved_along(value: UOp, axis: int, wanted: Sequence[tuple[int, int]]) -> UOp
     it. How the result lies along the axis is not said: its ends are where such parts would end.
     """
     arg: MultiArg = value.arg
+    if list(wanted) == spans_of(value, axis):
+        return value
     target = with_ends(arg, axis, _ends(wanted))
     along = mesh_axes(arg, axis)
     if not all_here(arg.mesh):

@@ -354,14 +354,10 @@ def _spread_anew(value: UOp, axis: int, before: sint, size: sint, node: UOp) -> 
     for part, place in zip(moved.src, arg.here, strict=True):
         number = number_along(arg.mesh, place, along)
         (begin, end), (low, high) = spans[number], wanted[number]
-        if low == high:
-            shape = shape_of(part)
-            part = filled((*shape[:axis], end - begin, *shape[axis + 1 :]), value.dtype, 0)
-        else:
-            gaps: list[Span] = [(0, 0)] * len(shape_of(part))
-            gaps[axis] = (low - (begin - before), (end - before) - high)
-            part = pad(part, gaps)
-        parts.append(part)
+        gaps: list[Span] = [(0, 0)] * len(shape_of(part))
+        # zeros alone remain what they were made of: on another rank the same node has elements
+        gaps[axis] = (0, end - begin) if low == high else (low - (begin - before), (end - before) - high)
+        parts.append(pad(part, gaps))
     target = without_axis(arg, axis) if copied else with_ends(arg, axis, even_ends(size, count))
     return multi(parts, target)
 

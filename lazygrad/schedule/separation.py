@@ -68,6 +68,8 @@ class Separation:
             if node.op is Ops.ASSIGN and node.arg is None:
                 memory = below_movement(effective(node.src[0]))
                 wish = memory.arg if is_multi(memory) else None
+            elif isinstance(node.arg, MultiArg) and node.op is Ops.CONTIGUOUS:
+                wish = node.arg
             elif node.op in ELEMENTWISE and wish is None:
                 held = (effective(source) for source in node.src)
                 wish = next((s.arg for s in held if is_multi(s) and s.arg.axes), None)

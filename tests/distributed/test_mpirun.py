@@ -15,6 +15,8 @@ import pytest
 
 from lazygrad import Tensor
 from tests.distributed.mpi import run
+from tests.distributed.programs.losses import WAYS
+from tests.distributed.programs.losses import train as train_for_losses
 from tests.distributed.programs.training import train
 from tests.helpers import needs
 
@@ -39,6 +41,26 @@ def test_two_ranks_train_as_one_does_and_their_checkpoint_is_read_by_one(tmp_pat
     expected = alone(tmp_path / "one", 6)
     assert losses(ended.out) == pytest.approx({step: expected[step] for step in range(1, 5)}, rel=1e-5)
     assert alone(tmp_path / "two", 6) == pytest.approx({step: expected[step] for step in (5, 6)}, rel=1e-5)
+
+
+@pytest.mark.slow
+@needs("mpi")
+def test_losses_are_those_of_one_process_whatever_is_divided() -> None:
+    """After 200 steps, of sizes that two does not divide."""
+    ended = run(2, "losses.py", 200)
+    assert ended.status == 0, ended.error
+    expected = train_for_losses("data", 200, None)
+    found = {way: list(map(float, rest)) for way, *rest in map(str.split, ended.out.splitlines())}
+    assert found == {way: pytest.approx(expected, rel=1e-5) for way in WAYS}
+
+
+@pytest.mark.slow
+@needs("mpi")
+@pytest.mark.parametrize("way", ["zero1", "zero3"])
+def test_ranks_whose_parts_are_not_alike_run_the_same_collectives(tmp_path: Path, way: str) -> None:
+    ended = run(2, "training.py", tmp_path / "two", 2, way)
+    assert ended.status == 0, ended.error
+    assert losses(ended.out) == pytest.approx(alone(tmp_path / "one", 2), rel=1e-5)
 
 
 @pytest.mark.slow

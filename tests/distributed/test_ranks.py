@@ -93,3 +93,37 @@ def test_four_ranks_train_as_one_process_does(tmp_path: Path) -> None:
     assert found == found[:1] * 4
     assert np.allclose(eval(losses), names["train"](None, [None] * 4, None), rtol=1e-5)
     assert scatters.strip() == "2"
+
+
+#: The layers of a tensor-parallel pair have the whole sequence, what is around them a part of it.
+SEQUENCE = """
+import numpy as np
+from lazygrad import Tensor
+from lazygrad.distributed import Mesh
+from lazygrad.nn import parallel
+mesh, random = Mesh(2, "model"), np.random.default_rng(0)
+draw = lambda *shape: Tensor(random.random(shape, np.float32))
+one = [draw(3, 4, 6).requires_grad_(), draw(6, 8), draw(8, 6)]
+several = [t.detach().shard(mesh, {a: "model"}).realize() for t, a in zip(one, (1, 1, 0))]
+several[0].requires_grad_()
+
+def results(x, first, second, around):
+    y = x + around(lambda x: (x @ first).relu() @ second, x * 2)
+    y.square().sum().backward()
+    return y, x.grad
+
+wanted = results(*one, lambda f, x: f(x))
+found = results(*several, lambda f, x: parallel.whole_sequence(f, x, mesh))
+transport.log.clear()
+Tensor.realize(*found)
+print([kind for kind, *_ in transport.log], *[t.placement for t in found])
+for a, b in zip(found, wanted):
+    assert np.allclose(a.numpy(), b.numpy(), rtol=1e-5)
+"""
+
+
+@pytest.mark.slow
+def test_a_sequence_in_parts_is_gathered_and_added_up_in_parts(tmp_path: Path) -> None:
+    kinds = ["all_gather", "reduce_scatter"] * 2
+    places = ["Placement(model: axis 1)"] * 2
+    assert run_ranks(tmp_path, 2, SEQUENCE) == [f"{kinds} {' '.join(places)}\n"] * 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lazygrad import Tensor, nn
@@ -88,3 +89,42 @@ def test_a_local_part_is_the_whole_in_one_process() -> None:
     whole = parallel.from_local(Tensor([[1.0], [2.0], [3.0]]), MESH, "data", 3)
     assert (whole.tolist(), whole.shard_axis) == ([[1.0], [2.0], [3.0]], 0)
     assert parallel.share_of(MESH, "model") == (0, 1)
+
+
+@SLOW
+def test_a_pipeline_has_the_numbers_of_its_blocks() -> None:
+    """Two blocks a stage, and batches that are split along another axis of the mesh."""
+    mesh = Mesh((2, 2), ("data", "pipe"))
+    blocks = [nn.Linear(3, 3) for _ in range(4)]
+    x = Tensor.rand(8, 3)
+    expected = x.sequential(blocks).square()
+    expected.mean().backward()
+    pipeline = parallel.Pipeline(blocks, mesh, microbatches=2)
+    found = pipeline(x.shard(mesh, {0: "data"})).square()
+    found.mean().backward()
+    assert np.allclose(found.numpy(), expected.numpy(), rtol=1e-5)
+    gradient = pipeline.weights["weight"].grad
+    assert gradient is not None
+    assert repr(gradient.placement) == "Placement(data: copy, pipe: axis 0)"
+    wanted = np.stack([block.weight.grad.numpy() for block in blocks])  # type: ignore[union-attr]
+    assert np.allclose(gradient.numpy().reshape(4, 3, 3), wanted, rtol=1e-4, atol=1e-7)
+
+
+PIPELINES: dict[str, tuple[Callable[[], Any], str]] = {
+    "stages": (lambda: parallel.Pipeline([nn.Linear(2, 2)] * 3, MESH, "data"), "3 blocks .* 2 stages"),
+    "shapes": (
+        lambda: parallel.Pipeline([nn.Linear(2, 2), nn.Linear(3, 3)], MESH, "data"),
+        "same names, shapes",
+    ),
+    "batch": (
+        lambda: parallel.Pipeline([nn.Linear(2, 2)] * 2, MESH, "data")(Tensor.ones(3, 2).shard(MESH)),
+        "3 examples .* 2 micro-batches",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_wrong_pipelines(name: str) -> None:
+    call, message = PIPELINES[name]
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,124 @@
+"""Pipeline parallel: the blocks of a model on the devices along an axis of a mesh, one stage each.
+
+The weights of all stages are one tensor each, with an axis of stages in front, which is split along the mesh;
+a stage is the same function on each device (`vmap`). What one stage gives the next is that tensor of results
+moved by one along the axis of stages, so that each device sends its own to the next one (Xu et al. 2021,
+"GSPMD", arXiv:2105.04663, section 3.3). Gradients go back the same way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..device.mesh import Mesh
+from ..tensor import Tensor
+from ..tensor.transforms.derivatives import vmap
+from .state import Hidden, get_state_dict, parts_of
+
+
+class Pipeline:
+    """Blocks of one kind in a row, divided into as many stages as a mesh has devices along an axis.
+
+    blocks        callables with tensors of the same names and shapes, that give the shape they are given;
+                  a multiple of the number of stages. Their values are copied: of the first one only the code is
+                  used
+    microbatches  into so many parts each batch is divided: with s stages, each device computes for
+                  `microbatches` of `microbatches + s - 1` turns
+
+    Called with a batch (examples along the first axis, their number a multiple of `microbatches`) that lies
+    on the same mesh; the result lies as it does. All micro-batches go forward, then all go back (Huang et al.
+    2019, "GPipe", arXiv:1811.06965), so what the backward pass needs of each is kept. In its other turns a
+    stage computes, too, and nothing of that is used: random numbers, as in dropout, are others than without a
+    pipeline. ValueError where sizes do not fit.
+    """
+
+    def __init__(
+        self, blocks: Sequence[Any], mesh: Mesh, axis: str = "pipe", microbatches: int | None = None
+    ) -> None:
+        stages = mesh.size(axis)
+        if not blocks or len(blocks) % stages:
+            raise ValueError(f"{len(blocks)} blocks cannot be divided into {stages} stages")
+        states = [get_state_dict(block) for block in blocks]
+        shapes = [{name: (tensor.shape, tensor.dtype) for name, tensor in state.items()} for state in states]
+        if any(other != shapes[0] for other in shapes):
+            raise ValueError("the blocks of a pipeline have tensors of the same names, shapes and dtypes")
+        self.weights: dict[str, Tensor] = {}
+        for name, first in states[0].items():
+            joined = Tensor.stack(*[state[name].detach() for state in states])
+            joined = joined.reshape(stages, len(blocks) // stages, *first.shape).contiguous()
+            self.weights[name] = joined.shard_(mesh, {0: axis}).requires_grad_(first.requires_grad)
+        self._block = _Function(blocks[0])
+        self._mesh, self._axis, self._blocks = mesh, axis, len(blocks) // stages
+        self.microbatches = stages if microbatches is None else microbatches
+        if self.microbatches < 1:
+            raise ValueError(f"a pipeline needs at least one micro-batch, not {microbatches}")
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """What the last block gives for a batch."""
+        stages, count = self._mesh.size(self._axis), self.microbatches
+        if x.shape[0] % count:
+            raise ValueError(f"{x.shape[0]} examples cannot be divided into {count} micro-batches")
+        # every count-th example, so that a batch that is split along the mesh remains where it is
+        given = x.reshape(x.shape[0] // count, count, *x.shape[1:])
+        number = Tensor.arange(stages).reshape(stages, *[1] * x.ndim).shard(self._mesh, {0: self._axis})
+        stage = vmap(self._stage)
+        state: Tensor | None = None
+        done = []
+        for turn in range(count + stages - 1):
+            new = given[:, min(turn, count - 1)].unsqueeze(0)
+            # a stage whose turn it is not yet computes with what there is: zeros might have no gradient
+            before = new.expand(stages, *new.shape[1:]) if state is None else _to_the_next(state)
+            state = stage((number == 0).where(new, before), *self.weights.values())
+            if turn >= stages - 1:
+                done.append(state)
+        result = Tensor.stack(*done, dim=2)[stages - 1]
+        return result.reshape(x.shape[0], *result.shape[2:])
+
+    def _stage(self, x: Tensor, *weights: Tensor) -> Tensor:
+        """The blocks of one stage, whose tensors have an axis of blocks in front."""
+        for number in range(self._blocks):
+            with self._block.having([weight[number] for weight in weights]):
+                x = self._block.called(x)
+        return x
+
+
+def _to_the_next(state: Tensor) -> Tensor:
+    """What each stage has from the one before it; the first one has zeros."""
+    gap = ((1, 0), *[(0, 0)] * (state.ndim - 1))
+    return state.pad(gap)[: state.shape[0]]
+
+
+class _Function(Hidden):
+    """A block as a function of its tensors, too."""
+
+    def __init__(self, called: Any) -> None:
+        self.called = called
+
+    @contextlib.contextmanager
+    def having(self, values: Sequence[Tensor]) -> Iterator[None]:
+        """In the block it has other tensors, in the order of its state."""
+        own = get_state_dict(self.called)
+        _exchange(self.called, {id(old): new for old, new in zip(own.values(), values, strict=True)})
+        try:
+            yield
+        finally:
+            _exchange(self.called, {id(new): old for old, new in zip(own.values(), values, strict=True)})
+
+
+def _exchange(block: Any, others: dict[int, Tensor]) -> None:
+    """Put tensors in the place of others, wherever an object has them."""
+    todo, seen = [block], set[int]()
+    while todo:
+        value = todo.pop()
+        seen.add(id(value))
+        for name, part in list(parts_of(value)):
+            if isinstance(part, Tensor):
+                other = others.get(id(part), part)
+                if isinstance(value, (dict, list)):
+                    value[name] = other
+                elif other is not part:
+                    setattr(value, name, other)
+            elif id(part) not in seen:
+                todo.append(part)

@@ -11,6 +11,7 @@ import pytest
 import lazygrad
 from lazygrad import Tensor
 from lazygrad.renderer.cstyle import FLAGS
+from tests.distributed.mpi import run
 from tests.helpers import ROOT, needs, require
 
 
@@ -107,3 +108,12 @@ def test_a_quantised_language_model_as_a_file_as_c_and_as_onnx(tmp_path):
         lazygrad.export(model.forward, given, tmp_path / "model.onnx")
     session = require("onnxruntime").InferenceSession(str(tmp_path / "model.onnx"))
     np.testing.assert_allclose(session.run(None, {"tokens": tokens})[0], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+@needs("mpi")
+def test_a_transformer_on_a_mesh_learns_the_same_on_two_ranks():
+    script = str(ROOT / "examples" / "transformer_on_mesh.py")
+    alone, ranks = run(1, script), run(2, script, "--model", "2")
+    assert alone.out.count("loss") == 3, alone.error
+    assert ranks.out == alone.out, ranks.error

@@ -143,6 +143,11 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     turn: tuple[int, int]
     """schedule/kernelize: when a KERNEL runs: the number of the plan that was bound, and its place in it."""
 
+    last_sent: Node
+    """schedule/kernelize (engine/realize): on a KERNEL that has not run, the ASSIGN of the last COLLECTIVE of
+    its plan.
+    """
+
     inner_users: int
     """schedule/kernelize: how many kernels of its plan touch it, where nothing else can reach it."""
 

@@ -68,14 +68,30 @@ def variables_of(ast: UOp) -> list[UOp]:
 
 
 def create_schedule(roots: Sequence[UOp]) -> list[ScheduleItem]:
-    """The kernels below planned roots that have not run yet, each after what it needs."""
+    """The kernels below planned roots that have not run yet, each after what it needs.
+
+    Of a plan in which ranks send each other something, all that they send is run with the first of its
+    kernels: which kernels a rank needs may depend on its own part, and what is sent must not.
+    """
     wanted: list[UOp] = []
     for root in roots:
         root = effective(below_looks(root))
         several = root.op is Ops.MULTI
         wanted += [effective(below_movement(part)) for part in root.src] if several else [root]
-    kernels = [node for node in toposort(wanted, _waits_for) if node.op is Ops.KERNEL]
+    kernels = _kernels_below(wanted)
+    while sent := _sent_with(kernels).difference(wanted):
+        wanted += sent
+        kernels = _kernels_below(wanted)
     return [item_of(node) for node in sorted(kernels, key=_turn)]
+
+
+def _kernels_below(wanted: Sequence[UOp]) -> list[UOp]:
+    return [node for node in toposort(wanted, _waits_for) if node.op is Ops.KERNEL]
+
+
+def _sent_with(kernels: Sequence[UOp]) -> set[UOp]:
+    """The last COLLECTIVEs of the plans of some kernels, or the memory that has their results."""
+    return {effective(kernel.facts["last_sent"]) for kernel in kernels if "last_sent" in kernel.facts}
 
 
 def _turn(kernel: UOp) -> tuple[int, int]:

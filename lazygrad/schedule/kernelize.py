@@ -324,6 +324,12 @@ def _bind(template: Template, asked: Asked) -> None:
         node.facts["turn"] = count, number
         if kernel.ast.op is Ops.COPY and kernel.outputs[0].into is None:
             node.facts["only_copy"] = True
+    sent = [
+        made[number, 0] for number, kernel in enumerate(template.kernels) if kernel.ast.op is Ops.COLLECTIVE
+    ]
+    if sent:
+        for assign in made.values():
+            assign.src[1].facts["last_sent"] = sent[-1]
     results = []
     for position, kernel_number, output_number in template.results:
         raw = asked.stands_for.get(order[position], order[position])

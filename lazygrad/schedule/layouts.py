@@ -44,7 +44,12 @@ def ends_of_sizes(sizes: Sequence[int]) -> Ends:
 
 
 def layout(mesh: MeshArg, places: Sequence[Place], ends: Mapping[int, Ends]) -> MultiArg:
-    """How a value lies, of which these axes are split."""
+    """How a value lies, of which these axes are split. Along an axis of the mesh with one device nothing is
+    split, and nothing is pending.
+    """
+    if 1 in mesh.sizes:
+        places = [None if size == 1 else place for size, place in zip(mesh.sizes, places, strict=True)]
+        ends = {axis: those for axis, those in ends.items() if axis in places}
     return MultiArg(mesh, tuple(places), tuple(sorted(ends.items())), places_here(mesh.devices))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir.device import device_of
-from ..ir.ops import ELEMENTWISE, MOVEMENT, TRANSFERS, Ops
+from ..ir.ops import MOVEMENT, TRANSFERS, Ops
 from ..ir.pattern import PatternMatcher, UPat
 from ..ir.rewrite import rewrite_node
 from ..ir.uop import UOp, keep_origin
@@ -101,30 +101,10 @@ def _gathered(gather: UOp, x: UOp, index: UOp) -> UOp:
     return gather.replace(src=(UOp(Ops.CONTIGUOUS, x.dtype, (x,)), index))
 
 
-def _scattered(scatter: UOp, x: UOp, index: UOp, values: UOp, ctx: Target) -> UOp:
-    """A SCATTER's kernel writes into memory that it alone has, begun with the values of its first source.
-
-    On a grid the threads of a row add in order: a sum that each of them would compute is in memory before.
-    """
-    if ctx.grid and _has_sums(values):
-        values = UOp(Ops.CONTIGUOUS, values.dtype, (values,))
+def _scattered(scatter: UOp, x: UOp, index: UOp, values: UOp) -> UOp:
+    """A SCATTER's kernel writes into memory that it alone has, begun with the values of its first source."""
     begin = UOp(Ops.CONTIGUOUS, scatter.dtype, (x,), ("begin", index.number, values.number, scatter.arg))
     return scatter.replace(src=(begin, index, values))
-
-
-def _has_sums(value: UOp) -> bool:
-    """Whether a value is made of a reduction that may be in its kernel."""
-    base = below_movement(value)
-    todo, seen = [base], {base}
-    while todo:
-        node = todo.pop()
-        if node.op in (Ops.REDUCE_AXIS, Ops.SCAN):
-            return True
-        if node.op in ELEMENTWISE and not is_held(node):
-            new = [each for each in map(below_movement, node.src) if each not in seen]
-            seen.update(new)
-            todo += new
-    return False
 
 
 x, device, index, values = (UPat.var(name) for name in ("x", "device", "index", "values"))
@@ -204,7 +184,7 @@ def plain(asked: Asked, target: Target) -> PlainGraph:
         else:
             made = _on(node, src)
             if node.op in MEMORY.ops:
-                made = JOINS.rewritten(made) or MEMORY.rewritten(made, target) or made
+                made = JOINS.rewritten(made) or MEMORY.rewritten(made) or made
         if made not in src:  # else a DETACH, say, whose source stays the user's other call's
             keep_origin(made, node)
         value[node] = made

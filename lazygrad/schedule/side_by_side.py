@@ -88,6 +88,11 @@ class _Joining:
         self.template, self.target = template, target
         self.kernels = [_Short(kernel, target) for kernel in template.kernels]
         self.sets: list[list[int]] = []
+        #: kernel → the COLLECTIVEs that it waits for, however far behind
+        self.sent: list[frozenset[int]] = []
+        for kernel in self.kernels:
+            own = {n for n in kernel.before if template.kernels[n].ast.op is Ops.COLLECTIVE}
+            self.sent.append(frozenset(own).union(*[self.sent[n] for n in kernel.before]))
         #: cycles of a launch, and of waking other cores
         launch = target.launch
         lanes = max(target.vector_bytes // 4, 1)
@@ -114,6 +119,8 @@ class _Joining:
 
     def _are_alike(self, number: int, cost: Cost, others: Sequence[int]) -> bool:
         """Whether a kernel can be one with those of a set, and either is short."""
+        if any(self.sent[n] != self.sent[number] for n in others):
+            return False  # what needs no result of other ranks runs meanwhile
         known = [self.kernels[n] for n in others]
         costs = [other.cost for other in known if other.cost is not None]
         if not costs or costs[0].in_pieces is not cost.in_pieces:

@@ -3,7 +3,6 @@
 import builtins
 import numpy as np
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from lazygrad.codegen.vectorize import Place
 from lazygrad.device.buffer import Buffer
 from lazygrad.dtype import ConstType, DType, DTypeSaid
 from lazygrad.inspection.kernels import InspectedKernel
@@ -13,6 +12,7 @@ from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.schedule.items import ScheduleItem
 from lazygrad.tensor.core import TensorCore
+from lazygrad.tensor.placements import Placement
 from lazygrad.tensor.print_options import PrintOptions
 from lazygrad.tensor.signatures import Adaptive, Axis, CholeskyEx, DTypeLike, Eigh, InverseEx, LU, LUFactor, LeastSquares, Numbers, Pairs, Parsed, QR, SVD, Several, SignLog, SolveEx
 from lazygrad.tensor.storage import Storage
@@ -51,11 +51,13 @@ class Tensor(TensorCore):
     def to(self, device: Devices | DTypeSaid | Tensor | None = None, dtype: DTypeLike = None, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor: 'A copy on another device, or in another dtype; the tensor itself if it is there already.\n\nOf a sharded tensor the parts are gathered; several devices take a copy each (`shard`).\n\ndevice        a device or several, a dtype instead, or a tensor that is there and has the dtype\nnon_blocking  PyTorch\'s; every copy is computed when it is asked for\ncopy          a copy in memory of its own in any case\n\n>>> Tensor([1]).to("CPU").device\n\'CPU\'\n>>> Tensor([1]).to(dtype="float16").tolist()\n[1.0]'
     def _on(self, name: Devices) -> Tensor: ...
     def shard(self, devices: Sequence[str] | Devices | MeshArg, axis: builtins.int | Mapping[builtins.int, str | Sequence[str]] | None = None, *, dim: builtins.int | Mapping[builtins.int, str | Sequence[str]] | None = None) -> Tensor: 'One tensor on several devices: in parts along `axis`, or a copy on each where it is None.\n\nOn a Mesh, `axis` says which axes of the tensor are split along which axes of the mesh; along all\nothers there are copies. If a size is not divisible, the first parts are larger by one element; an\naxis has at least one element for each part. On one device it is `to`.\n\n>>> Tensor([1, 2, 3]).shard(("CPU", "CPU:1"), axis=0).mul(2).tolist()\n[2, 4, 6]\n>>> from lazygrad.distributed import Mesh\n>>> mesh = Mesh((2, 2), ("data", "model"))\n>>> Tensor.ones(4, 6).shard(mesh, {0: "data"}).placement\nPlacement(data: axis 0, model: copy)'
-    def _shard_places(self, devices: Any, axis: Any) -> tuple[MeshArg, list[Place]]: ...
-    def _check_parts(self, mesh: MeshArg, places: Sequence[Place], place: builtins.int) -> None: ...
+    def _shard_places(self, devices: Any, axis: Any) -> tuple[MeshArg, list[Any]]: ...
+    def _check_parts(self, mesh: MeshArg, places: Sequence[Any], place: builtins.int) -> None: ...
     def _shard_place(self, axis: Any) -> builtins.int: ...
     @property
     def shard_axis(self) -> builtins.int | None: 'The axis along which the tensor is in parts on several devices; None for copies, or one device.\n\nOf several axes, the first; `placement` says all.'
+    @property
+    def placement(self) -> Placement: 'How the tensor lies on its devices.\n\n>>> (Tensor.ones(4, 6).shard(("CPU", "CPU:1"), axis=0) * 2).sum(0).placement\nPlacement(devices: pending sum)'
     def shard_like(self, other: Tensor) -> Tensor: 'This tensor on the devices of another, split along the same axes or copied as that is.\n\n>>> Tensor([1, 2]).shard_like(Tensor([3, 4]).shard(("CPU", "CPU:1"), axis=0)).shard_axis\n0'
     def _laid_as(self, other: Tensor) -> Tensor: ...
     def shard_(self, devices: Sequence[str] | Devices | MeshArg, axis: builtins.int | Mapping[builtins.int, str | Sequence[str]] | None = None, *, dim: builtins.int | Mapping[builtins.int, str | Sequence[str]] | None = None) -> Self: '`shard` in place: for the parameters of a model.\n\n>>> Tensor([1, 2]).shard_(("CPU", "CPU:1"), axis=0).device\n(\'CPU\', \'CPU:1\')'

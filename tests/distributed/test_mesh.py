@@ -136,3 +136,19 @@ def test_gradients_lie_as_their_leaves() -> None:
 def test_every_op_of_a_tensor_graph_has_a_rule_or_a_reason() -> None:
     assert not RULES.keys() & NO_RULE.keys()
     assert set(TENSOR.checks) - {Ops.FUNCTION} == RULES.keys() | NO_RULE.keys()
+
+
+def test_an_axis_of_one_device_is_no_axis() -> None:
+    """Nothing is split or pending along it, and a gradient is made where its weight lies."""
+    mesh = Mesh((1, 2), ("data", "model"))
+    x = Tensor(values(4, 6)).shard(mesh, {0: "data"}).realize()
+    w = Tensor(values(6, 8), requires_grad=True).shard_(mesh, {1: "model"}).realize()
+    product = x @ w
+    assert [repr(t.placement) for t in (x, product)] == [
+        "Placement(data: copy, model: copy)",
+        "Placement(data: copy, model: axis 1)",
+    ]
+    product.square().sum().backward()
+    assert w.grad is not None
+    assert not [item for item in w.grad.schedule() if item.ast.op is Ops.COPY]
+    assert w.grad.tolist() == (2 * values(4, 6).T @ values(4, 6) @ values(6, 8)).tolist()

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ...codegen.opt.grid_time import STARTING
+from ...codegen.predict import predict
 from ...commands.script import run_script
 from ...config import PLAN_FOR, Context
 from ...device.world import World, set_world
@@ -28,6 +29,9 @@ from .. import starting
 from ..world_mesh import Sizes
 from .links import Links
 from .timeline import Memory, Timeline, timeline
+
+#: Cycles of a processor's core in a second: a choice, of which predictions for CPUs are as good as it is.
+CLOCK = 3e9
 
 
 class Step(NamedTuple):
@@ -114,12 +118,16 @@ def _planned_for(target: Target) -> str:
 def _step(replay: Replay, target: Target, links: Links, mesh: dict[str, int]) -> Step:
     actions = [action for batch in replay.batches for action in batch.actions]
     times = _Times(target, links)
+
+    def level_of(action: Action) -> int:
+        return links.level_of(places_of(action.item.ast.arg.group))
+
     moved = [0] * len(links.levels)
     for action in actions:
         if action.kind == "collective":
-            arg = action.item.ast.arg
-            moved[links.level_of(places_of(arg.group))] += sum(arg.receives) * action.item.ast.dtype.itemsize
-    found = timeline(actions, lambda place: _memory_of(replay, place), times.of)
+            ast = action.item.ast
+            moved[level_of(action)] += sum(ast.arg.receives) * ast.dtype.itemsize
+    found = timeline(actions, lambda place: _memory_of(replay, place), times.of, level_of)
     changing: dict[int, int] = {}
     for action in actions:
         for place, buffer in zip(action.places, action.bufs, strict=True):
@@ -168,9 +176,12 @@ class _Times:
         prediction = kernel.prediction
         if prediction is not None:
             return kernel.name, prediction.seconds
+        target = self.target.renderer.target
+        if not target.grid and kernel.spec.uops:
+            return kernel.name, predict(kernel.spec.uops, target) / CLOCK
         # What has no prediction of its own (a sort, a running sum, a loop over time) is taken for the time of
-        # its bytes, as long as they are not few.
-        return kernel.name, _moved(action.accessed, self.target.renderer.target.launch)
+        # its bytes.
+        return kernel.name, _moved(action.accessed, target.launch)
 
 
 def _moved(nbytes: int, launch: Launch) -> float:

@@ -1,7 +1,8 @@
 """When each kernel and each collective of a step begins and ends, on one device.
 
 Kernels run one after another. A collective is started when its turn comes, and runs beside kernels, after the
-collectives before it; what touches its memory waits for it, as in a run (engine/collectives.py).
+collectives before it on the same level of links; what touches its memory waits for it, as in a run
+(engine/collectives.py).
 """
 
 from __future__ import annotations
@@ -50,14 +51,17 @@ def timeline(
     actions: Sequence[Action],
     memory_of: Callable[[int], Memory],
     time_of: Callable[[Action], tuple[str, float, int]],
+    level_of: Callable[[Action], int],
 ) -> Timeline:
     """The step that actions make in their order.
 
     memory_of  the memory of a place of the list
     time_of    the name of an action, the seconds that it takes, and the bytes that it moves
+    level_of   the level of links on which a collective runs
     """
     hazards, ends = Hazards(), dict[int, float]()
-    now = free = kernels = sent = waited = 0.0  # `free`: when the next collective may begin
+    now = kernels = sent = waited = 0.0
+    free: dict[int, float] = {}  # level of links → when the next collective may begin there
     entries = []
     for number, action in enumerate(actions):
         memory = list(map(memory_of, action.places))
@@ -67,8 +71,9 @@ def timeline(
         now = max(now, needed)
         name, seconds, nbytes = time_of(action)
         if action.kind == "collective":
-            begin = max(now, free)
-            free = ends[number] = begin + seconds
+            level = level_of(action)
+            begin = max(now, free.get(level, 0.0))
+            free[level] = ends[number] = begin + seconds
             hazards.begin(number, writes, reads)
             sent += seconds
             kind = action.item.ast.arg.kind
@@ -77,5 +82,5 @@ def timeline(
             now += seconds
             kernels += seconds
         entries.append(Entry(kind, name, begin, begin + seconds, nbytes))
-    waited += max(0.0, free - now)
-    return Timeline(tuple(entries), max(now, free), kernels, sent, waited)
+    end = max([now, *free.values()])
+    return Timeline(tuple(entries), end, kernels, sent, waited + end - now)

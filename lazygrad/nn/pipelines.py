@@ -22,8 +22,8 @@ class Pipeline:
     """Blocks of one kind in a row, divided into as many stages as a mesh has devices along an axis.
 
     blocks        callables with tensors of the same names and shapes, that give the shape they are given;
-                  a multiple of the number of stages. Their values are copied: of the first one only the code is
-                  used
+                  a multiple of the number of stages. Their values are copied: of the first one only the
+                  code is used
     microbatches  into so many parts each batch is divided: with s stages, each device computes for
                   `microbatches` of `microbatches + s - 1` turns
 

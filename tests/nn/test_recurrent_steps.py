@@ -81,6 +81,8 @@ def turns_of(layer: Any, x: Tensor) -> dict[str, int]:
 
 def test_a_turn_of_a_recurrence_is_few_kernels() -> None:
     # forwards the product with the state, and the gates; backwards the gates, their join, the product, and
-    # the state, which the product of all turns will need
+    # the state, which the product of all turns will need: short ones may be nests of one kernel
     x = Tensor(np.random.RandomState(0).randn(3, 16, 32).astype(np.float32)).realize()
-    assert turns_of(nn.LSTM(32, 128), x) == {"scan": 2, "scan_grad": 4}
+    found = turns_of(nn.LSTM(32, 128), x)
+    assert found["scan"] == 2
+    assert found["scan_grad"] in (3, 4)

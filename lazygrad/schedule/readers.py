@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import gc
 from collections.abc import Callable, Iterable, Sequence
 
+from ..device.world import world
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..ir.walks import reached
@@ -35,7 +37,13 @@ def _with_readers(asked: Asked, pending: Pending) -> Asked:
     while ended != known:  # the readers that join the plan may write too
         known = ended
         readers, waiting = _readers_of_ended(order, roots, ended, pending)
-        if on_several(toposort_effective(readers)):
+        several = on_several(toposort_effective(readers))
+        if several and world().size > 1:
+            # Garbage in cycles is none of what all ranks plan: the collector runs when it likes, on each rank.
+            gc.collect()
+            readers, waiting = _readers_of_ended(order, roots, ended, pending)
+            several = on_several(toposort_effective(readers))
+        if several:
             wanted = set(roots)
             last = next((root for root in reversed(roots) if root.op is Ops.COLLECTIVE), None)
             readers = [reader for reader in separated(readers, last) if reader not in wanted]

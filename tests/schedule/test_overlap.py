@@ -51,6 +51,17 @@ def test_a_layer_on_512_devices_sends_what_the_books_say() -> None:
     assert kinds == ["all_gather"] * 2 + ["all_reduce"] * 2 + ["reduce_scatter"] * 2
 
 
+@pytest.mark.usefixtures("two_ranks", "undisturbed")
+def test_garbage_is_no_part_of_what_ranks_plan() -> None:
+    """The collector of another rank may have ended it already; that rank would not take part."""
+    x = Tensor.ones(4, 4).contiguous().shard(Mesh(2, "data"), {0: "data"}).realize()
+    held: list[object] = [x.sum(0)]
+    held.append(held)
+    del held
+    x.assign(x + 1)
+    assert [item.ast.op for item in x.schedule()] == [Ops.SINK]
+
+
 @pytest.mark.usefixtures("two_ranks")
 def test_a_rank_plans_its_own_part_alone() -> None:
     """As large a plan for many ranks as for two."""

@@ -150,7 +150,12 @@ ROWS: list[Row] = [
         "schedule_with_vars: each of others must be a Tensor, not 'a'",
     ),
     ("shard", lambda: M.shard(()), ValueError, "a tensor must be on at least one device, not on ()"),
-    ("shard_", lambda: LINE.shard_(3), TypeError, "devices must be a string, a sequence of strings or a Mesh, not 3"),
+    (
+        "shard_",
+        lambda: LINE.shard_(3),
+        TypeError,
+        "devices must be a string, a sequence of strings or a Mesh, not 3",
+    ),
     ("shard_like", lambda: LINE.shard_like(3), TypeError, "shard_like: other must be a Tensor, not 3"),
     (
         "shard",

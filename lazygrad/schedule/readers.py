@@ -39,7 +39,7 @@ def _with_readers(asked: Asked, pending: Pending) -> Asked:
         readers, waiting = _readers_of_ended(order, roots, ended, pending)
         several = on_several(toposort_effective(readers))
         if several and world().size > 1:
-            # Garbage in cycles is none of what all ranks plan: the collector runs when it likes, on each rank.
+            # Garbage in cycles is none of what all ranks plan: on each the collector runs when it likes.
             gc.collect()
             readers, waiting = _readers_of_ended(order, roots, ended, pending)
             several = on_several(toposort_effective(readers))

@@ -33,12 +33,12 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     # *** of any value: shape and place
 
     shape: tuple[int | Node, ...] | None
-    """shape/rules (shape/movement, shape/recipe, schedule/versions, jit/outputs): the shape of its value;
+    """shape/rules (shape/movement, ir/uop, schedule/versions, jit/outputs): the shape of its value;
     None where it has none.
     """
 
     device: Devices | None
-    """ir/device (shape/recipe, schedule/versions, jit/outputs): the name of the device that its value lives
+    """ir/device (ir/uop, schedule/versions, jit/outputs): the name of the device that its value lives
     on, or of several; None for bare numbers.
     """
 

@@ -51,7 +51,7 @@ def normal(*shape: int, scale: float = 1.0) -> np.ndarray:
     [
         (100, 7),
         pytest.param(7, 100, marks=pytest.mark.slow),
-        pytest.param(1, 100, marks=pytest.mark.slow),
+        pytest.param(2, 100, marks=pytest.mark.slow),
         pytest.param(259, 1000, marks=pytest.mark.slow),
     ],
 )

@@ -47,24 +47,28 @@ def with_bounds(ast: UOp) -> tuple[UOp, dict[int, tuple[int, int]]] | None:
     made: dict[UOp, Interval] = {}
     nodes = ast.toposort()
     number = 1 + max(node.arg for node in nodes if node.op is Ops.DEFINE_GLOBAL)
-    stores, numbers = [], {}
+    stores: dict[UOp, list[UOp]] = {}
+    numbers: dict[int, tuple[int, int]] = {}
     try:
         for node in nodes:
             if node.op is Ops.STORE:
                 if node.arg is not None:
                     return None
                 target, view, value, *index = node.src
+                stores[node] = []
                 for end in made[value]:
                     wide = _wide(end)
                     new = UOp(Ops.DEFINE_GLOBAL, wide.dtype.ptr(target.dtype.size), (), number)  # type: ignore[attr-defined]
-                    stores.append(UOp(Ops.STORE, dtypes.void, (new, view, wide, *index)))
+                    stores[node].append(UOp(Ops.STORE, dtypes.void, (new, view, wide, *index)))
                     number += 1
                 numbers[target.arg] = (number - 2, number - 1)
             elif node.op is not Ops.SINK:
                 made[node] = _interval(node, [made[source] for source in node.src])
     except Unbounded:
         return None
-    return UOp.sink(*stores), numbers
+    nests = None if ast.arg is None else tuple([2 * count for count in ast.arg])
+    both = tuple([bound for store in ast.src for bound in stores[store]])
+    return UOp(Ops.SINK, dtypes.void, both, nests), numbers
 
 
 def roundings(ast: UOp | None = None) -> float:

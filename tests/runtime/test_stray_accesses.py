@@ -175,7 +175,7 @@ NESTED = """
             result = leaves[0].scaled_dot_product_attention(*leaves[1:], attn_mask=mask)
             result.backward(arriving)
             gradients = [each.grad for each in leaves]
-            assert sum(is_one_pass(item.ast) for item in result.schedule(*gradients)) == 4
+            assert sum(is_one_pass(item.ast) for item in result.schedule(*gradients)) >= 2
             Tensor.realize(result, *gradients)
             assert all(np.isfinite(each.numpy()).all() for each in (result, *gradients))
 """

@@ -58,15 +58,17 @@ class _Short:
     before   the kernels that it waits for
     touched  the outputs of other kernels that it reads or writes
     cost     what it takes; None of one that stays by itself
+    writes_old  whether it writes memory that was there before
     """
 
-    __slots__ = ("arguments", "before", "cost", "device", "kernel", "nodes", "touched")
+    __slots__ = ("arguments", "before", "cost", "device", "kernel", "nodes", "touched", "writes_old")
 
     def __init__(self, kernel: KernelTemplate, target: Target) -> None:
         self.kernel = kernel
         self.before = frozenset(kernels_before(kernel))
         known = [*kernel.inputs, *(output.into for output in kernel.outputs if output.into is not None)]
         self.touched = frozenset(place for place in map(place_of, known) if place is not None)
+        self.writes_old = any(o.into is not None and place_of(o.into) is None for o in kernel.outputs)
         self.device = kernel.outputs[0].device
         self.arguments = len(kernel.outputs) + len(kernel.inputs)
         self.cost: Cost | None = None
@@ -93,6 +95,11 @@ class _Joining:
         for kernel in self.kernels:
             own = {n for n in kernel.before if template.kernels[n].ast.op is Ops.COLLECTIVE}
             self.sent.append(frozenset(own).union(*[self.sent[n] for n in kernel.before]))
+        #: the kernels that some kernel waits for which checks indices: a check comes before what is written
+        self.checked = set[int]()
+        for number in reversed(range(len(self.kernels))):
+            if template.kernels[number].sites or number in self.checked:
+                self.checked |= self.kernels[number].before
         #: cycles of a launch, and of waking other cores
         launch = target.launch
         lanes = max(target.vector_bytes // 4, 1)
@@ -121,6 +128,9 @@ class _Joining:
         """Whether a kernel can be one with those of a set, and either is short."""
         if any(self.sent[n] != self.sent[number] for n in others):
             return False  # what needs no result of other ranks runs meanwhile
+        numbers = [*others, number]
+        if any(n in self.checked for n in numbers) and any(self.kernels[n].writes_old for n in numbers):
+            return False
         known = [self.kernels[n] for n in others]
         costs = [other.cost for other in known if other.cost is not None]
         if not costs or costs[0].in_pieces is not cost.in_pieces:

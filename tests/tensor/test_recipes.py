@@ -197,7 +197,7 @@ def test_what_a_repeated_step_takes_is_bounded() -> None:
         step()
         nodes = next(uop._numbers) - before - 1
         calls = min(calls_of(step) for _ in range(3))
-    assert nodes <= 310
+    assert nodes <= 360  # of which gradients from a recipe make some that a walk would not
     assert calls <= 4300
     for _ in range(8):
         (a + b).realize()

@@ -11,7 +11,6 @@ Of n bytes, with p devices, bandwidth B and latency a, on one level:
     all-reduce                         2 n (p-1)/p / B + 2 a log2 p
     reduce-scatter, all-gather           n (p-1)/p / B +   a log2 p
     all-to-all                           n (p-1)/p / B +   a log2 p
-    send                                         n / B +   a
 
 For a reduce-scatter n is what a device gives, for an all-gather what it has in the end.
 """
@@ -52,7 +51,7 @@ _NVLINK = {"sm_80": 300e9, "sm_90": 450e9, "sm_100": 900e9}
 #: Seconds for an empty message: choices, of the size that is reported for NVLink (a few microseconds with the
 #: start of the kernel that sends), InfiniBand with GPUDirect, Ethernet with TCP, and processes of one host.
 _LATENCY = {"nvlink": 3e-6, "ib": 8e-6, "eth": 30e-6, "host": 2e-6}
-#: Bytes a second between two processes of one host, which copy through its memory: measured, docs/scaling.md.
+#: Bytes a second between two processes of one host, which copy through its memory: a choice.
 _HOST = 4e9
 
 
@@ -107,10 +106,7 @@ class Links:
             return _halved(steps, taken * len(places))
         if kind == "all_gather":
             return _halved(steps, taken)
-        if kind == "all_to_all":
-            return _exchanged(steps, taken, len(places))
-        link, _ = steps[-1]
-        return given / (link.bandwidth * REACHED) + link.latency
+        return _exchanged(steps, taken, len(places))
 
     def level_of(self, places: Sequence[int]) -> int:
         """The outermost level that a group of devices needs."""

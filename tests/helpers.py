@@ -84,6 +84,11 @@ def _cuda() -> Any:
         return None
 
 
+def _two_gpus() -> Any:
+    driver = _cuda()
+    return driver if driver is not None and driver.cuDeviceGetCount()[1] > 1 else None
+
+
 def _nvrtc() -> Any:
     nvrtc = _module("cuda.bindings.nvrtc")()
     try:
@@ -100,6 +105,19 @@ def _mpi() -> str | None:
     """The launcher: that of this environment, as the extra installs it, or the system's."""
     beside = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     return shutil.which("mpirun", path=beside) if importlib.util.find_spec("mpi4py") is not None else None
+
+
+@functools.cache
+def _namespaces() -> list[str] | None:
+    """What runs a command in a network namespace, with names and mounts of its own; None where the machine
+    does not let it, or cannot connect two of them.
+    """
+    root = hasattr(os, "geteuid") and os.geteuid() == 0
+    enter = ["unshare", *([] if root else ["--map-root-user"]), "--net", "--uts", "--mount"]
+    if not all(map(shutil.which, ("unshare", "nsenter", "ip", "mount", "hostname"))):
+        return None
+    attempt = "hostname a && ip link add here type veth peer name there && mount -t tmpfs none /mnt"
+    return None if subprocess.run([*enter, "sh", "-c", attempt], capture_output=True).returncode else enter
 
 
 def _objects_available() -> Any:
@@ -156,8 +174,12 @@ DRIVERS = {
     "mkdocs": Driver(_there("material"), 'pip install "lazygrad[docs]"'),
     "mpi": Driver(_mpi, 'pip install "lazygrad[mpi]"'),
     "mypy": Driver(_module("mypy"), 'pip install "lazygrad[dev]"'),
+    "namespaces": Driver(
+        _namespaces, "apt-get install iproute2, as root of a container that may make network namespaces"
+    ),
     "nbclient": Driver(_module("nbclient"), 'pip install "lazygrad[test]"'),
     "ipykernel": Driver(_there("ipykernel"), 'pip install "lazygrad[test]"'),
+    "nccl": Driver(_module("nccl.bindings.nccl"), "pip install --no-deps nccl4py"),
     "nvrtc": Driver(_nvrtc, 'pip install "lazygrad[cuda]"'),
     "onnx": Driver(_module("onnx"), 'pip install "lazygrad[onnx]"'),
     "cores": Driver(_several_cores, "let this process run on two cores or more"),
@@ -178,6 +200,7 @@ DRIVERS = {
     "tokenizers": Driver(_module("tokenizers"), 'pip install "lazygrad[llm]"'),
     "torch": Driver(_module("torch"), "pip install torch"),
     "transformers": Driver(_module("transformers"), "pip install transformers"),
+    "two-gpus": Driver(_two_gpus, 'pip install "lazygrad[nccl]" on a machine with two NVIDIA GPUs'),
     "uvicorn": Driver(_module("uvicorn"), 'pip install "lazygrad[serve]"'),
     "webgpu": Driver(_webgpu, 'pip install "lazygrad[webgpu]" and apt-get install mesa-vulkan-drivers'),
 }

@@ -20,7 +20,7 @@ from lazygrad.tensor import arguments
 from tests.helpers import ROOT
 
 # What may be imported inside a function: drivers, and libraries that may be missing or are slow to import,
-DRIVERS = {"Foundation", "Metal", "cuda", "mpi4py", "objc", "pyopencl", "wgpu"}
+DRIVERS = {"Foundation", "Metal", "cuda", "mpi4py", "nccl", "objc", "pyopencl", "wgpu"}
 DRIVERS |= {"jinja2", "starlette", "tokenizers", "uvicorn"}
 DRIVERS |= {
     "fractions",

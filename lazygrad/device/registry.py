@@ -130,6 +130,14 @@ class CompiledDevice:
         """A list of kernels made ready to run again as one, with other memory and other integers."""
         raise NotImplementedError(f"{self.name} runs kernels one by one")
 
+    def transport(self, meeting: Any) -> Any:
+        """What brings memory that the host does not see to other ranks; None: there is nothing.
+
+        meeting  the way by which the ranks have met; `start` of what comes back is as that of
+                 world.Transport, with handles for memory
+        """
+        return None
+
     def about(self) -> str:
         """What the machine is called, in a word for people; empty where the kind says it all."""
         return ""

@@ -54,6 +54,7 @@ class World:
     """The processes that run a program together.
 
     rank, size  which of how many this one is
+    local_rank  which of those on this host
     transport   None where nothing is sent: in one process, or where a program is only predicted
     agree       ends the job on all ranks if they are not about to do the same. It is given what, in words;
                 what must be the same on all ranks; and by group of ranks, what must be the same on those
@@ -63,6 +64,7 @@ class World:
     size: int = 1
     transport: Transport | None = None
     agree: Callable[[str, bytes, Mapping[tuple[int, ...], bytes]], None] | None = None
+    local_rank: int = 0
 
     def owner(self, device: str) -> int:
         """The rank that has a device: the one of its number, as rank 1 has CPU:1."""
@@ -73,6 +75,17 @@ class World:
         if rank >= self.size:
             raise ValueError(f"{device} is the device of rank {rank}, and there are {self.size} ranks")
         return rank
+
+    def ordinal(self, device: str, count: int) -> int:
+        """Which of the `count` devices of its kind on this host a device is.
+
+        Several ranks have one each, in their order, so rank 9 has CUDA:9, which may be the second of its
+        host; unless the launcher shows each rank its own only.
+        """
+        number = int(device.partition(":")[2] or 0)
+        if self.size == 1 or not self.here(device):
+            return number
+        return self.local_rank if count > 1 else 0
 
     def here(self, device: str) -> bool:
         """Whether a device is one of this rank's."""

@@ -94,7 +94,8 @@ def _begin(transport: Transport, timeout: float) -> None:
     kind = Device.DEFAULT.partition(":")[0]
     Device.DEFAULT = kind if transport.rank == 0 else f"{kind}:{transport.rank}"
     _Started.channel = SideChannel(transport, timeout, _life, _end)
-    set_world(World(transport.rank, transport.size, transport, _Started.channel.agree))
+    agree, local = _Started.channel.agree, _Started.local_rank
+    set_world(World(transport.rank, transport.size, transport, agree, local))
     sys.excepthook = _excepthook
     if in_main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminated)

@@ -7,6 +7,7 @@ do neither run meanwhile.
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -31,12 +32,19 @@ def start(ast: UOp, target: Any, source: Any) -> Request | None:
         raise DeviceError(f"{text_of(arg)}: there is no way to other ranks (lazygrad.distributed.init)")
     allocator = Device[device].allocator
     into, read = (allocator._as_buffer(handle) for handle in (target, source))
-    if into is None or read is None:
-        raise NotImplementedError(f"{arg.kind} of memory of {device}, which the host does not see")
     ranks = tuple([world().owner(name) for name in arg.group])
     op = None if arg.op is None else arg.op.name
     dtype: DType = ast.dtype
     size = dtype.itemsize
+    if into is None or read is None:
+        own = Device[device].transport(transport)
+        if own is None:
+            raise NotImplementedError(f"{arg.kind} of memory of {device}, which the host does not see")
+        part, ends = allocator._offset, [0, *itertools.accumulate(arg.receives)]
+        from_here = [part(source, (end - begin) * size, begin * size) for begin, end in arg.sends]
+        to_here = [part(target, n * size, at * size) for n, at in zip(arg.receives, ends, strict=False)]
+        begun: Request = own.start(arg.kind, ranks, op, from_here, to_here, dtype)
+        return begun
     sends = [read[begin * size : end * size] for begin, end in arg.sends]
     return transport.start(arg.kind, ranks, op, sends, _parts(into, arg.receives, size), dtype)
 

@@ -334,6 +334,7 @@ def _run_collective(item: ScheduleItem, position: int, flights: _Flights | None)
     GlobalCounters.kernel_count += 1
     GlobalCounters.global_mem += target.nbytes
     if timed:
+        Device[target.device].synchronize()  # a GPU's memory is waited for by its kernels, not by the host
         seconds = time.perf_counter() - begun
         name = f"{text_of(item.ast.arg)} {size_text(target.nbytes)}"
         report_run(item, target.device, name, seconds, 0, target.nbytes, target.nbytes, "yellow")

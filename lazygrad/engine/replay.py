@@ -383,6 +383,7 @@ class Replay:
             self._flying.add(number, start(action.item.ast, target, source))
             if each or DEBUG.value >= 2:
                 self._flying.wait([number])
+                Device[batch.device].synchronize()
                 self._report(action, time.perf_counter() - begun)
 
     def _look(self) -> None:

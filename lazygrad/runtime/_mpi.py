@@ -96,6 +96,8 @@ class Transport:
         #: Told that a collective begins, now and then.
         self.tell: Callable[[], None] | None = None
         self._told = 0.0
+        #: What a device waits in, while the host does not: of collectives that go another way.
+        self.waits_elsewhere: Callable[[], str | None] = lambda: None
         self._known: dict[Any, tuple[int, str]] = {}
 
     def start(
@@ -143,6 +145,12 @@ class Transport:
             return self.comm.bcast(value)
         finally:
             self.waiting = None
+
+    def note(self, kind: str, ranks: tuple[int, ...], op: str | None, dtype: DType, nbytes: int) -> str:
+        """Count a collective that goes another way (_nccl.py) as begun; what people are told of it."""
+        _, self.last = self._words(kind, ranks, op, dtype, nbytes)
+        self._note_begin()
+        return self.last
 
     def _note_begin(self) -> None:
         self.begun += 1

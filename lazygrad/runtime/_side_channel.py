@@ -202,7 +202,7 @@ class SideChannel:
         self._say(
             {
                 "last": f"{transport.last} (number {transport.begun})",
-                "waiting": transport.waiting,
+                "waiting": transport.waiting or transport.waits_elsewhere(),
                 "ended": self._ended,
             }
             | {"life": [transport.steps, transport.begun, self._life()]}

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..device import CompiledDevice, CompileError, DeviceError, Graph, Launch, Program
+from ..device.world import world
 from ..renderer import ProgramSpec
 from ..renderer.cstyle import CUDARenderer
 from ..renderer.cstyle.dialects import cuda_target
@@ -22,6 +23,8 @@ from ._cuda_compiler import CUDACompiler
 from ._cuda_driver import Arguments, Connection
 from ._cuda_graph import graph_of
 from ._cuda_memory import CUDAAllocator
+from ._mpi import Transport
+from ._nccl import Nccl
 from ._regions import Region
 
 # *** programs
@@ -213,7 +216,7 @@ class CUDADevice(CompiledDevice):
     def __init__(self, name: str) -> None:
         driver = _cuda_driver.bindings()
         count = _cuda_driver.started(driver)
-        number = int(name.partition(":")[2] or 0)
+        number = world().ordinal(name, count)
         if number >= count:
             names = [driver.cuDeviceGetName(256, driver.cuDeviceGet(n)[1])[1] for n in range(count)]
             listed = ", ".join(f"CUDA:{n} is {_said(each)}" for n, each in enumerate(names))
@@ -223,6 +226,13 @@ class CUDADevice(CompiledDevice):
         self.model = _said(gpu.checked("say its name", driver.cuDeviceGetName(256, gpu.device)))
         target = device_target(gpu)
         super().__init__(name, CUDAAllocator(name, gpu), CUDARenderer(target), CUDACompiler(target.arch))
+        self._transport: Nccl | None = None
+
+    def transport(self, meeting: Transport) -> Nccl:
+        """NCCL; NotImplementedError says how to install it."""
+        if self._transport is None or self._transport.meeting is not meeting:
+            self._transport = Nccl(self.gpu, meeting)
+        return self._transport
 
     def load(self, spec: ProgramSpec, lib: bytes) -> Program:
         return CUDAProgram(self, spec, lib)

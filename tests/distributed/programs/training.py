@@ -8,7 +8,9 @@ Rank 0 prints the losses in full.
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -69,4 +71,5 @@ if __name__ == "__main__":
     for step, loss in train(sys.argv[1], int(sys.argv[2]), sys.argv[3], mesh):
         distributed.print_main(f"{step} {loss:.9g}")
         if step == at and distributed.rank() == killed:
+            Path(os.environ["FAULT_NOTE"]).write_text(str(time.monotonic()))
             os.kill(os.getpid(), signal.SIGKILL)

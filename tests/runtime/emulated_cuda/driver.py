@@ -49,6 +49,9 @@ class Stream:
         self.context = context
         self.work: deque[Callable[[], None]] = deque()
 
+    def __int__(self) -> int:
+        return id(self)
+
     def add(self, work: Callable[[], None]) -> None:
         self.work.append(work)
         if len(self.work) > LATE:
@@ -294,6 +297,14 @@ class EmulatedDriver:
     def cuEventSynchronize(self, hEvent: Event) -> None:
         if hEvent.token is not None:
             hEvent.token.stream.run(hEvent.token)
+
+    @entry(context=False)
+    def cuEventQuery(self, hEvent: Event) -> None:
+        token = hEvent.token
+        if token is not None and not token.done:
+            if token.stream.work:  # who asks sees it go on
+                token.stream.work.popleft()()
+            raise Problem("CUDA_ERROR_NOT_READY")
 
     @entry()
     def cuEventElapsedTime(self, hStart: Event, hEnd: Event) -> float:

@@ -34,8 +34,8 @@ def losses(text: str) -> dict[int, float]:
 def died(error: str) -> tuple[str, str] | None:
     """The rank that is said to have died, and its host.
 
-    The launcher ends all ranks half a second after it has seen one die. On a machine where rank 0 gets no core
-    for so long, it is the only one to say so.
+    The launcher ends all ranks half a second after it saw one die. Where rank 0 gets no core for so long,
+    nobody else says so.
     """
     said = re.search(r"the job ends: rank (\d+) \(host (\S+), process \d+\) died; its last", error)
     found = said or re.search(r"noticed that process rank (\d+) with PID \d+ on node (\S+) exited", error)

@@ -33,6 +33,7 @@ from .indices import ANYWHERE, CONTINUES, Indices, block_of, free_ranges, size_o
 from .nested_sums import NestedSums
 from .one_pass import OnePasses
 from .plain import PlainGraph
+from .reduces_in_parts import ENOUGH_ON_A_GRID
 from .shifted_sums import Moment
 from .versions import device_name
 from .weights import ONCE, Weights, operations_on, sums_rows, widens_memory
@@ -234,6 +235,9 @@ class Placement:
                 return f"only {points} rows of {work // max(points, 1):,} steps: the rest would wait for them"
             if max(group.order.values(), default=0) > SERIAL_WORK:
                 return f"only {points} rows: the pieces of a long kernel would wait for them"
+        if self.target.grid and points < ENOUGH_ON_A_GRID and work <= MAX_NESTED_WORK:
+            if max(group.order.values(), default=0) > SERIAL_WORK:  # a workgroup would do a whole row
+                return f"only {points} rows: the threads of a long kernel would wait for them"
         if not all(free <= other or other <= free for other in group.fused):
             return "its loops do not nest with those of another reduce of the kernel"
         if group.heavy:

@@ -245,13 +245,13 @@ def blocks_of(node: UOp, target: Target) -> Blocks | None:
         return None
     strip = min(beside(sizes, node.arg.axes), STRIP)
     row, most = _room(strip, node.dtype.itemsize, target)
-    last = max(axis for axis, size in enumerate(sizes) if size > 1 and axis not in axes) if len(axes) < len(sizes) else 0
-    run = [axis for axis in axes if axis > last]
-    if math.prod(sizes[axis] for axis in axes) <= row and in_parts(node, target) is node:
-        apart = strip == 1 and len(run) < len(axes)
-        if not apart or math.prod(sizes[axis] for axis in run) < SHORTEST:
-            return {}
-        most = min(most, math.prod(sizes[axis] for axis in run))
+    apart = [axis for axis, size in enumerate(sizes) if size > 1 and axis not in axes]
+    run = math.prod(sizes[axis] for axis in axes if axis > max(apart, default=0))
+    is_run = SHORTEST <= run < math.prod(sizes[axis] for axis in axes)
+    if math.prod(sizes[axis] for axis in axes) <= row and in_parts(node, target) is node and not is_run:
+        return {}
+    if is_run:
+        most = min(most, run)
     return _cut([(axis, sizes[axis]) for axis in axes], most)
 
 

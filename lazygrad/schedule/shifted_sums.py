@@ -3,22 +3,22 @@
     sum over j of (xⱼ - m)²,   m = (sum over j of xⱼ)/n
 
 asks for each x twice, and where x outgrows the caches both times from memory. But any number c may be taken
-out of the distances, xⱼ - m = (xⱼ - c) + (c - m), and a sum over places j of a block of them is, for D = c - m,
+out of the distances, xⱼ - m = (xⱼ - c) + (c - m), and a sum of them over places j of a block is
 
-    Σ w·(xⱼ - m)^p  =  Σ over t ≤ p of  binomial(p, t) · D^(p - t) · Σ w·(xⱼ - c)^t
+    Σ w·(xⱼ - m)^p  =  Σ over t ≤ p of  binomial(p, t) · D^(p - t) · Σ w·(xⱼ - c)^t,    D = c - m
 
-by the binomial theorem: c and m do not depend on j. For p = 2 that is M₂ + 2·D·M₁ + n·D², with the block's own
-moments Mₜ about c. So each block is summed about its own mean, which is known once the block was read, and is
-read again from the nearest cache; its moments are corrected when m is known. (Chan, Golub, LeVeque, 1979,
+by the binomial theorem: c and m do not depend on j. For p = 2 that is M₂ + 2·D·M₁ + n·D², with the moments Mₜ
+of the block about c. So each block is summed about its own mean, which is known once the block was read, and
+is read again from the nearest cache; its moments are corrected when m is known. (Chan, Golub, LeVeque, 1979,
 "Updating formulae and a pairwise algorithm for computing sample variances", with p = 2 and M₁ = 0.) Distances
 from several means are multiplied in the same way, which makes covariances, and p = 3 and 4 skew and kurtosis.
 
 c is the rounded mean of a block, so that M₁ is not 0. It is summed too: otherwise the rounding of c, some
-u·|c|, would count in 2·D·(c - mean), where in a sum about m it only counts as its square. docs/internals/sums.md
-has the bound.
+u·|c|, would count in 2·D·(c - mean), where in a sum about m it only counts as its square. docs/numbers.md has
+the bound.
 
-Elements may have a weight or a condition, WHERE(condition, .., 0). Where the mean is that of the elements with
-a condition, so is c.
+Elements may have a weight, or a condition, WHERE(condition, .., 0). Where the mean is that of the elements
+with a condition, so is c.
 
 In: a sum, as it is met in the walk of `plain.py`. Out: a sum over blocks; or, where a row stays near in its
 kernel, the same sum, whose mean is then computed in its kernel (`means`).
@@ -28,27 +28,23 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..dtype import dtypes
 from ..gradient import filled
 from ..ir.args import ReduceArg
-from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
+from ..ir.ops import Ops
 from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
 from ..shape import expand, reshape, shape_of, shrink
 from ..shape.sizes import Shape
 from ..target import Target
-from .in_memory import is_held
+from .distances import Condition, Terms, is_sum, masked, terms_of
+from .group import numel
 from .reduces_in_parts import STRIP, Blocks, beside, cut_into, in_parts, over_blocks, within_blocks
 from .reduces_of_repeats import axes_of_repeats
 from .versions import effective
 
-#: Distances are multiplied up to so many times, from so many means: what is stored for a block grows with both.
-MOST, MEANS = 4, 2
-#: So many operations are looked at between a mean and its sum.
-NEAR = 16
 #: The share of the second cache that a row may take which is walked twice, and of the first one that is for a
 #: block; of the second for a block of columns, which are read in strips.
 ROW, BLOCK, COLUMNS = 1 / 2, 1 / 2, 1 / 4
@@ -56,32 +52,8 @@ ROW, BLOCK, COLUMNS = 1 / 2, 1 / 2, 1 / 4
 SHORTEST = 256
 #: Blocks are multiples of so many elements where more of them are left, so that vectors fill them.
 WHOLE = 64
-
-
-class Shift(NamedTuple):
-    """A distance value - centre, where the centre is made of `mean`, a sum of the values."""
-
-    value: UOp
-    centre: UOp
-    mean: UOp
-
-
-class Condition(NamedTuple):
-    """Where terms are not 0: where `value` is true, or where it is not."""
-
-    value: UOp
-    inverted: bool
-
-
-class Terms(NamedTuple):
-    """What is summed: powers of distances, times weights, where all conditions hold; times `late`, which does
-    not depend on the axes that are summed over. In `late`, True stands for a divisor.
-    """
-
-    powers: Mapping[Shift, int]
-    weights: Sequence[UOp]
-    conditions: Sequence[Condition]
-    late: Sequence[tuple[UOp, bool]]
+#: So many numbers of blocks are compared by what they leave.
+TRIED = 2048
 
 
 class Known(NamedTuple):
@@ -90,13 +62,13 @@ class Known(NamedTuple):
     """
 
     parts: UOp
-    count: UOp
+    counts: UOp
     blocks: Blocks
     family: int
 
 
 class Moment(NamedTuple):
-    """Which sums of blocks a kernel computes together (`family`), and in which of its walks through a block."""
+    """Which sums of blocks a kernel computes together (`family`), and in which walk through a block."""
 
     family: int
     walk: int
@@ -116,9 +88,9 @@ class ShiftedSums:
         self.known: dict[UOp, Known] = {}
         self.moments: dict[UOp, Moment] = {}
         self.means: set[UOp] = set()
-        sums = [node for node in order if _is_sum(node)]
+        sums = [node for node in order if is_sum(node)]
         for node in sums if len(sums) > 1 else ():
-            terms = _terms(node)
+            terms = terms_of(node)
             if terms is None:
                 continue
             means = {shift.mean for shift in terms.powers}
@@ -144,7 +116,7 @@ class ShiftedSums:
         """The sum of a mean."""
         parts = within_blocks(made, blocks)
         family = len(self.known)
-        condition = _masked(node)[1]
+        condition = masked(node)[1]
         if condition is None:
             count = filled(shape_of(parts), made.dtype, float(_length(parts)))
         else:
@@ -166,7 +138,7 @@ class ShiftedSums:
         blocks, shape = found[0].blocks, shape_of(found[0].parts)
         near, corrections = [], []  # x - c, and c - m
         for shift, each in zip(shifts, found, strict=True):
-            centre = UOp(Ops.FDIV, made.dtype, (each.parts, each.count))
+            centre = UOp(Ops.FDIV, made.dtype, (each.parts, each.counts))
             cut = cut_into(_plain(shift.value, value), blocks)
             near.append(UOp(Ops.SUB, made.dtype, (cut, expand(centre, shape_of(cut)))))
             mean = _kept(_plain(shift.centre, value), made, shape)
@@ -240,8 +212,9 @@ def blocks_of(node: UOp, target: Target) -> Blocks | None:
     if len(sizes) != len(shape) or 0 in sizes or not _takes(target):
         return None
     axes = [axis for axis in node.arg.axes if sizes[axis] > 1]
-    elements = math.prod(sizes)
-    if not axes or not pays(elements * node.dtype.itemsize, target):
+    if not axes or not axes_of_repeats(node.src[0]).isdisjoint(axes):
+        return None  # what only repeats takes no loop
+    if not pays(math.prod(sizes) * node.dtype.itemsize, target):
         return None
     strip = min(beside(sizes, node.arg.axes), STRIP)
     row, most = _room(strip, node.dtype.itemsize, target)
@@ -311,7 +284,7 @@ def _parts(size: int, most: int) -> tuple[int, int]:
     def length(number: int) -> int:
         return size // number // WHOLE * WHOLE or size // number
 
-    number = min(range(least, 2 * least), key=lambda number: size - number * length(number))
+    number = min(range(least, least + min(least, TRIED)), key=lambda number: size - number * length(number))
     return number, length(number)
 
 
@@ -327,111 +300,6 @@ def _with_rest(made: UOp, total: UOp, blocks: Blocks) -> UOp:
     return total
 
 
-# *** what is summed
-
-
-def _is_sum(node: UOp) -> bool:
-    if node.op is not Ops.REDUCE_AXIS or node.arg.op is not Ops.ADD or is_held(node):
-        return False
-    return node.dtype in (dtypes.float32, dtypes.float64)
-
-
-def _terms(node: UOp) -> Terms | None:
-    """What a sum is of, if that is powers of distances from means."""
-    shape, axes = shape_of(node.src[0]), node.arg.axes
-    wide = {axis for axis in axes if shape[axis] != 1}
-    powers: dict[Shift, int] = {}
-    weights, conditions, late = list[UOp](), list[Condition](), list[tuple[UOp, bool]]()
-    stack = [node.src[0]]
-    while stack:
-        factor = _seen(stack.pop())
-        if wide <= axes_of_repeats(factor):
-            late.append((factor, False))
-        elif factor.op is Ops.MUL:
-            stack += factor.src
-        elif factor.op is Ops.FDIV and wide <= axes_of_repeats(factor.src[1]):
-            late.append((factor.src[1], True))
-            stack.append(factor.src[0])
-        elif factor.op is Ops.WHERE and _is_zero(factor.src[2]):
-            conditions.append(Condition(factor.src[0], False))
-            stack.append(factor.src[1])
-        elif factor.op is Ops.WHERE and _is_zero(factor.src[1]):
-            conditions.append(Condition(factor.src[0], True))
-            stack.append(factor.src[2])
-        elif (shift := _shift(factor, node)) is not None:
-            powers[shift] = powers.get(shift, 0) + 1
-        else:
-            weights.append(factor)
-    if not 2 <= sum(powers.values()) <= MOST or len(powers) > MEANS:
-        return None
-    means = [shift.mean for shift in powers]
-    if any(_is_made_of(each, means) for each in (*weights, *[each.value for each in conditions])):
-        return None
-    return Terms(powers, weights, conditions, late)
-
-
-def _shift(factor: UOp, node: UOp) -> Shift | None:
-    """A factor of what a sum is of as the distance from a mean over the same axes."""
-    if factor.op is not Ops.SUB or factor.dtype is not node.dtype:
-        return None
-    x, centre = _seen(factor.src[0]), factor.src[1]
-    shape = shape_of(node.src[0])
-    if not {axis for axis in node.arg.axes if shape[axis] != 1} <= axes_of_repeats(centre):
-        return None
-    for mean in itertools.islice(_made_of(centre), NEAR):
-        if _is_sum(mean) and mean.arg == node.arg and mean.dtype is node.dtype and x in _masked(mean)[0]:
-            return Shift(x, centre, mean)
-    return None
-
-
-def _masked(mean: UOp) -> tuple[tuple[UOp, ...], Condition | None]:
-    """What a sum is of, also without the condition under which it is not 0, and that condition."""
-    source = _seen(mean.src[0])
-    if source.op is Ops.WHERE and _is_zero(source.src[2]):
-        return (source, _seen(source.src[1])), Condition(source.src[0], False)
-    if source.op is Ops.WHERE and _is_zero(source.src[1]):
-        return (source, _seen(source.src[2])), Condition(source.src[0], True)
-    for factor, other in (source.src, source.src[::-1]) if source.op is Ops.MUL else ():
-        factor = _seen(factor)
-        if factor.op is Ops.CAST and factor.src[0].dtype is dtypes.bool:
-            return (source, _seen(other)), Condition(factor.src[0], False)
-    return (source,), None
-
-
-def _seen(node: UOp) -> UOp:
-    """What a node is now, without what planning ignores."""
-    node = effective(node)
-    while node.op is Ops.DETACH:
-        node = effective(node.src[0])
-    return node
-
-
-def _made_of(value: UOp) -> Iterator[UOp]:
-    """The values that one is made of by movements and operations on elements, with reductions."""
-    stack, seen = [value], set[UOp]()
-    while stack:
-        node = _seen(stack.pop())
-        if node in seen:
-            continue
-        seen.add(node)
-        if node.op in MOVEMENT:
-            stack.append(node.src[0])
-            continue
-        yield node
-        if node.op in ELEMENTWISE and not is_held(node):
-            stack += node.src
-
-
-def _is_made_of(value: UOp, sums: Sequence[UOp]) -> bool:
-    """Whether a value is made of one of some sums, as far as one looks."""
-    near = list(itertools.islice(_made_of(value), NEAR + 1))
-    return len(near) > NEAR or any(node in sums for node in near)
-
-
-def _is_zero(node: UOp) -> bool:
-    return all(each.op is Ops.CONST and each.arg == 0 for each in itertools.islice(_made_of(node), 2))
-
-
 # *** plain nodes
 
 
@@ -441,7 +309,7 @@ def _plain(node: UOp, value: Mapping[UOp, UOp]) -> UOp:
 
 def _length(parts: UOp) -> int:
     """How many elements each sum of blocks is of."""
-    return math.prod(shape_of(parts.src[0])) // math.prod(shape_of(parts))
+    return numel(parts.src[0]) // numel(parts)
 
 
 def _times(a: UOp, b: UOp) -> UOp:

@@ -33,6 +33,8 @@ from .indices import ANYWHERE, CONTINUES, Indices, block_of, free_ranges, size_o
 from .nested_sums import NestedSums
 from .one_pass import OnePasses
 from .plain import PlainGraph
+from .reduces_in_parts import ENOUGH_ON_A_GRID
+from .shifted_sums import Moment
 from .versions import device_name
 from .weights import ONCE, Weights, operations_on, sums_rows, widens_memory
 
@@ -101,6 +103,10 @@ class Placement:
             if assign.src[0] in watched:
                 self.overwritten.setdefault(value, set()).add(assign.src[0])
         self.weights = Weights(self.order, stored, self.must, target, prices, fuse)
+        #: family of moments → the kernel that computes them
+        self.families: dict[int, Group] = {}
+        #: a kernel and a walk through its blocks → the loops of that walk, by axis
+        self.walks: dict[tuple[Group, Moment], dict[int, UOp]] = {}
         self.one_passes = NestedSums(OnePasses(self.order if fuse else (), self.must, target))
         self.counter = 0
 
@@ -194,6 +200,8 @@ class Placement:
         if group.kind == "scatter" and (reason := self._why_store_before_scatter(count, work)):
             return reason
         if not free <= outputs:
+            if node in self.graph.moments:
+                return "it is a sum of blocks: one kernel makes all that are of the same"
             short = work <= SHORT_REDUCE * count and dtypes.is_int(node.dtype)  # unrolled, it is no loop
             if work > MAX_NESTED_WORK and not short:
                 return f"a reduce of {work:,} steps inside the loop of another"
@@ -202,6 +210,9 @@ class Placement:
             return "its kernel has a scan, which runs in its innermost loop"
         if free == outputs:
             if work > MAX_NESTED_WORK:
+                if node in self.graph.means or node in self.graph.moments:
+                    group.heavy += 1
+                    return ""  # what it walks is near when the next one does
                 if group.heavy:
                     return "its kernel has a large reduce already"
                 if _has_conditions(node) and any(map(has_division, indices)):
@@ -224,6 +235,9 @@ class Placement:
                 return f"only {points} rows of {work // max(points, 1):,} steps: the rest would wait for them"
             if max(group.order.values(), default=0) > SERIAL_WORK:
                 return f"only {points} rows: the pieces of a long kernel would wait for them"
+        if self.target.grid and points < ENOUGH_ON_A_GRID and work <= MAX_NESTED_WORK:
+            if max(group.order.values(), default=0) > SERIAL_WORK:  # a workgroup would do a whole row
+                return f"only {points} rows: the threads of a long kernel would wait for them"
         if not all(free <= other or other <= free for other in group.fused):
             return "its loops do not nest with those of another reduce of the kernel"
         if group.heavy:
@@ -303,10 +317,13 @@ class Placement:
         self.reasons[node] = reason
         uses = self.uses.get(node, {})
         operands = self.one_passes.operands(node)
-        if self._is_stored_beside(node, uses):
+        if self._is_stored_beside(node, uses) or self._is_in_family(node, uses):
             return
         if operands is None and (node.op in ELEMENTWISE or node.op in ONCE):
-            for group in uses:
+            groups: Iterable[Group] = uses
+            if node in self.graph.means:  # rather than that of the mean itself, which may have come first
+                groups = sorted(uses, key=lambda group: -group.heavy)
+            for group in groups:
                 if self.fuse and self._may_join(node, group, uses):
                     self._join(node, group, uses)
                     return
@@ -336,6 +353,8 @@ class Placement:
         group.nest([r for r in group.ranges if r.op is Ops.RANGE])
         self.groups.append(group)
         self._take(node, group)
+        if node in self.graph.moments:
+            self.families.setdefault(self.graph.moments[node].family, group)
         for consumer in uses:  # nothing comes before a new group yet
             group.downstream |= consumer.downstream
         if operands is None:
@@ -360,6 +379,22 @@ class Placement:
             return False
         self._take(node, group)
         self._add_edges(group, uses)
+        return True
+
+    def _is_in_family(self, node: UOp, uses: Iterable[Group]) -> bool:
+        """Let the kernel of other moments of the same blocks store this one, if it can run in time."""
+        moment = self.graph.moments.get(node)
+        group = None if moment is None or not self.fuse else self.families.get(moment.family)
+        if group is None or any(user.downstream >> group.id & 1 for user in uses if user is not group):
+            return False
+        reads = group.reads | self.weights.weight[node][1]
+        if len(reads) + len(group.stores) >= self.target.max_args or not group.walks_whole(shape_of(node)):
+            return False
+        if self._ops_with(group, node) > self.target.max_ops:
+            return False
+        self._take(node, group)
+        self._add_edges(group, [user for user in uses if user is not group])
+        self._use_sources(node, group, group.ranges, group.points())
         return True
 
     def _joins_its_kernel(self, node: UOp, uses: dict[Group, dict[Indices, int]]) -> bool:
@@ -587,12 +622,15 @@ class Placement:
         for r in free_ranges(indices):
             outer = max(outer, group.order.get(r, 1))
         inside = list(indices)
+        moment = self.graph.moments.get(node)
+        walk = {} if moment is None else self.walks.setdefault((group, moment), {})
         for axis in node.arg.axes:
             size = shape_of(node.src[0])[axis]
             if size == 1:
                 continue
             self.counter += 1
             r = UOp(Ops.RANGE, const(0).dtype, (as_index(size),), RangeArg(-self.counter, AxisType.REDUCE))
+            r = walk.setdefault(axis, r)
             outer *= vmax(size)
             group.order[r] = outer
             inside[axis] = r

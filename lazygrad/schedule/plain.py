@@ -25,6 +25,7 @@ from .products_apart import product_rules
 from .reduces import LINKS, Chain, Chains, sum_rules
 from .reduces_in_parts import part_rules
 from .reduces_of_repeats import repeat_rules
+from .shifted_sums import Moment, ShiftedSums, SumAskedFor, shift_rules
 from .sums_in_blocks import block_rules
 from .versions import effective, rebased
 from .windows_in_order import window_rules
@@ -40,6 +41,8 @@ class PlainGraph:
     results   the nodes that must end in memory
     order     every plain node after its sources
     ended_by  version of memory → the plain ASSIGN that ends it
+    moments   sums of blocks that a kernel has together → which
+    means     sums that are computed in the kernel of what depends on them, however large
     """
 
     asked: Asked
@@ -49,6 +52,8 @@ class PlainGraph:
     results: list[UOp] = field(default_factory=list)
     order: list[UOp] = field(default_factory=list)
     ended_by: dict[UOp, UOp] = field(default_factory=dict)
+    moments: dict[UOp, Moment] = field(default_factory=dict)
+    means: set[UOp] = field(default_factory=set)
 
 
 # *** what nodes read must be in memory
@@ -141,6 +146,9 @@ SUMS = Step("sums of sums", sum_rules, "a sum of sums is one sum, where that rec
 EXCHANGED = Step(
     "exchanged sums", exchange_rules, "a sum over a sum of products is one over a known sum of those"
 )
+SHIFTED = Step(
+    "shifted sums", shift_rules, "long sums of distances from a mean are of blocks, about means of their own"
+)
 JOINS = Step("joins", join_rules, "parts of a join are copied as they are, or computed by few kernels")
 MEMORY = Step("memory", memory_rules, "no DETACH is left; what is read from memory is a node in memory")
 REPEATS = Step("repeats", repeat_rules, "no loop runs along an axis on which its source only repeats")
@@ -149,9 +157,9 @@ PRODUCTS = Step("products", product_rules, "on a grid no sum is over more than o
 BLOCKS = Step("blocks", block_rules, "a long sum of products is a sum over blocks that fit a cache")
 PARTS = Step("parts", part_rules, "a long reduction to few results is parts, which all cores share")
 
-#: In the order in which a node meets them. Of JOINS and MEMORY, and of those from REPEATS on, the first that
-#: changes a node decides.
-STEPS = (SUMS, EXCHANGED, JOINS, MEMORY, REPEATS, WINDOWS, PRODUCTS, BLOCKS, PARTS)
+#: In the order in which a node meets them. Of JOINS and MEMORY, and of SHIFTED and those from REPEATS on, the
+#: first that changes a node decides.
+STEPS = (SUMS, EXCHANGED, SHIFTED, JOINS, MEMORY, REPEATS, WINDOWS, PRODUCTS, BLOCKS, PARTS)
 
 
 def plain(asked: Asked, target: Target) -> PlainGraph:
@@ -164,7 +172,8 @@ def plain(asked: Asked, target: Target) -> PlainGraph:
     graph = PlainGraph(asked)
     value, wanted = graph.value, set(asked.roots)
     chains = Chains(asked.order, asked.roots)
-    powers = SumsOfPowers()
+    powers, shifts = SumsOfPowers(), ShiftedSums(asked.order, target)
+    graph.moments, graph.means = shifts.moments, shifts.means
     for node in asked.order:
         if is_held(node) or not node.src or node.op in (Ops.BIND, Ops.CONST):
             value[node] = node
@@ -177,9 +186,12 @@ def plain(asked: Asked, target: Target) -> PlainGraph:
         links = chains.below(node) if node.op in LINKS else None
         made = SUMS.rewritten(node, Chain(links, value, target)) if links else None
         if made is not None or node.op is Ops.REDUCE_AXIS:
-            made = made or _on(node, src)
+            whole = None
+            if made is None:
+                made = _on(node, src)
+                whole = SHIFTED.rewritten(made, SumAskedFor(shifts, node, value))
             made = EXCHANGED.rewritten(made, powers) or made
-            made = _reduction(made, target, node in wanted)
+            made = whole or _reduction(made, target, node in wanted)
             powers.note(made)
         else:
             made = _on(node, src)

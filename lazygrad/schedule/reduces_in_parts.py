@@ -14,7 +14,7 @@ for every THREADS.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..ir.args import ReduceArg
 from ..ir.index import sint
@@ -40,6 +40,10 @@ STRIP = 256
 WHOLE = 256
 
 
+#: Axis → how many blocks, and how long.
+Blocks = Mapping[int, tuple[int, int]]
+
+
 def in_parts(node: UOp, target: Target) -> UOp:
     """A reduction in parts where it is long and has few results; else itself."""
     if target.vector_bytes == 0 and not target.grid:
@@ -51,7 +55,7 @@ def in_parts(node: UOp, target: Target) -> UOp:
         return node
     enough, parts = (ENOUGH_ON_A_GRID, PARTS_ON_A_GRID) if target.grid else (ENOUGH, PARTS)
     results = math.prod(size for axis, size in enumerate(sizes) if axis not in axes)
-    pieces = results if target.grid else -(-results // min(_beside(sizes, axes), STRIP))
+    pieces = results if target.grid else -(-results // min(beside(sizes, axes), STRIP))
     if pieces >= enough:
         return node
     count = min(-(-parts // pieces), math.prod(sizes) // (pieces * PART))
@@ -72,7 +76,7 @@ def in_parts(node: UOp, target: Target) -> UOp:
 part_rules = PatternMatcher([(UPat(Ops.REDUCE_AXIS, name="node"), lambda node, ctx: in_parts(node, ctx))])
 
 
-def _beside(sizes: Sequence[int], axes: Sequence[int]) -> int:
+def beside(sizes: Sequence[int], axes: Sequence[int]) -> int:
     """How many results are neighbours on the fastest axes, up to the first that is reduced."""
     return math.prod(sizes[max(axis for axis in axes if sizes[axis] > 1) + 1 :])
 
@@ -107,12 +111,31 @@ def _blocks(size: int, count: int) -> tuple[int, int]:
     return number, length
 
 
-def sum_of_sums(node: UOp, blocks: dict[int, tuple[int, int]]) -> UOp:
+def sum_of_sums(node: UOp, blocks: Blocks) -> UOp:
     """The reduction, first within blocks and then over them: axis → how many, and how long.
 
     What the blocks leave at the end of an axis is left out. The blocks' axes are the slowest.
     """
-    source = node.src[0]
+    return over_blocks(node, within_blocks(node, blocks), blocks)
+
+
+def within_blocks(node: UOp, blocks: Blocks) -> UOp:
+    """The reduction within blocks: the shape of `cut_into`, 1 along what is reduced."""
+    count = _outer(blocks)
+    within = tuple(count + axis for axis in node.arg.axes)
+    cut = cut_into(node.src[0], blocks)
+    return UOp(Ops.REDUCE_AXIS, node.dtype, (cut,), ReduceArg(node.arg.op, within))
+
+
+def over_blocks(node: UOp, parts: UOp, blocks: Blocks) -> UOp:
+    """What a reduction makes of the results of its blocks."""
+    outer = tuple(range(_outer(blocks)))
+    over = UOp(Ops.REDUCE_AXIS, node.dtype, (parts,), ReduceArg(node.arg.op, outer))
+    return reshape(over, shape_of(node))
+
+
+def cut_into(source: UOp, blocks: Blocks) -> UOp:
+    """A value in blocks: an axis for the number of blocks of each axis that is cut, then its own axes."""
     shape: list[sint] = []
     outer: list[int] = []
     whole = shape_of(source)
@@ -126,8 +149,8 @@ def sum_of_sums(node: UOp, blocks: dict[int, tuple[int, int]]) -> UOp:
         else:
             shape.append(size)
     rest = [axis for axis in range(len(shape)) if axis not in outer]
-    cut = permute(reshape(shrink(source, tuple(spans)), tuple(shape)), (*outer, *rest))
-    within = tuple(len(outer) + axis for axis in node.arg.axes)
-    inner = UOp(Ops.REDUCE_AXIS, node.dtype, (cut,), ReduceArg(node.arg.op, within))
-    over = UOp(Ops.REDUCE_AXIS, node.dtype, (inner,), ReduceArg(node.arg.op, tuple(range(len(outer)))))
-    return reshape(over, shape_of(node))
+    return permute(reshape(shrink(source, tuple(spans)), tuple(shape)), (*outer, *rest))
+
+
+def _outer(blocks: Blocks) -> int:
+    return sum(number > 1 for number, _ in blocks.values())

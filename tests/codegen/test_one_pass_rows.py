@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 import torch
 
-from lazygrad import Context, Tensor
+from lazygrad import Tensor
 from lazygrad.codegen.one_pass import is_one_pass
 from lazygrad.ir.ops import Ops
-from lazygrad.schedule import one_pass as schedule_one_pass
 
 RNG = np.random.default_rng(0)
-
-
-@pytest.fixture
-def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """In one pass, also where that takes longer."""
-    monkeypatch.setattr(schedule_one_pass, "pays_of_rows", lambda parts, target: True)
-    with Context(CACHELEVEL=0):
-        yield
 
 
 def kernels(value: Tensor) -> list[bool]:
@@ -55,18 +45,18 @@ def normal(*shape: int, scale: float = 1.0) -> np.ndarray:
         pytest.param(259, 1000, marks=pytest.mark.slow),
     ],
 )
-def test_sizes_that_no_block_divides(always: None, rows: int, keys: int) -> None:
+def test_sizes_that_no_block_divides(one_pass_always: None, rows: int, keys: int) -> None:
     compare(normal(2, rows, 12), normal(2, keys, 12))
 
 
-def test_large_values_and_rows_that_see_nothing(always: None) -> None:
+def test_large_values_and_rows_that_see_nothing(one_pass_always: None) -> None:
     hidden = RNG.random((40, 70)) > 0.5
     hidden[3] = True
     compare(normal(40, 16, scale=30), normal(70, 16, scale=30), hidden)
 
 
 @pytest.mark.slow
-def test_scores_that_grow_from_block_to_block(always: None) -> None:
+def test_scores_that_grow_from_block_to_block(one_pass_always: None) -> None:
     q, k = np.ones((20, 8), np.float32), np.arange(3000, dtype=np.float32)[:, None] * np.ones(8, np.float32)
     compare(q, k)
 
@@ -80,6 +70,6 @@ def test_what_is_faster_is_chosen() -> None:
     assert chosen == [True, False, False]
 
 
-def test_what_others_read_is_stored(always: None) -> None:
+def test_what_others_read_is_stored(one_pass_always: None) -> None:
     x = Tensor.empty(40, 16).realize() @ Tensor.empty(16, 70).realize()
     assert not any(kernels(x.logsumexp(-1) - x[:, 0]))

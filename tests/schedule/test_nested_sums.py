@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,19 +16,10 @@ from lazygrad.device import Device
 from lazygrad.ir.ops import Ops
 from lazygrad.report.forms import reasons
 from lazygrad.schedule import plan
-from lazygrad.schedule.nested_sums import NestedSums
 from lazygrad.schedule.one_pass import OnePasses
 from tests.helpers import needs
 
 RNG = np.random.default_rng(0)
-
-
-@pytest.fixture
-def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The sums of a gradient compute their terms again, also where that takes longer."""
-    monkeypatch.setattr(NestedSums, "_pays", lambda self, family: True)
-    with Context(CACHELEVEL=0):
-        yield
 
 
 def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray]:
@@ -100,7 +90,7 @@ def above(rows: int, keys: int) -> np.ndarray:
         (1000, 1000, True),
     ],
 )
-def test_sizes_that_no_block_divides(always: None, rows: int, keys: int, causal: bool) -> None:
+def test_sizes_that_no_block_divides(one_pass_always: None, rows: int, keys: int, causal: bool) -> None:
     values, (arriving,) = arrays((2, rows, 12), (2, keys, 12), (2, keys, 20)), arrays((2, rows, 20))
     kernels, got = computed(values, arriving, is_causal=causal)
     masks = {"hidden": above(rows, keys)} if causal else {}
@@ -111,7 +101,7 @@ def test_sizes_that_no_block_divides(always: None, rows: int, keys: int, causal:
 
 
 @pytest.mark.parametrize("heads", [1, 2])
-def test_query_heads_that_share_keys(always: None, heads: int) -> None:
+def test_query_heads_that_share_keys(one_pass_always: None, heads: int) -> None:
     values, (arriving,) = arrays((6, 70, 16), (heads, 70, 16), (heads, 70, 16)), arrays((6, 70, 16))
     kernels, got = computed(values, arriving, is_causal=True, enable_gqa=True)
     times = 6 // heads
@@ -124,7 +114,7 @@ def test_query_heads_that_share_keys(always: None, heads: int) -> None:
     assert largest(kernels) < 6 * 70 * 70
 
 
-def test_several_axes_of_batches(always: None) -> None:
+def test_several_axes_of_batches(one_pass_always: None) -> None:
     values, (arriving,) = arrays(*[(2, 3, 2, 40, 16)] * 3), arrays((2, 3, 2, 40, 16))
     kernels, got = computed(values, arriving)
     compare(got, expected(values, arriving))
@@ -132,7 +122,7 @@ def test_several_axes_of_batches(always: None) -> None:
 
 
 @pytest.mark.parametrize("kind", ["hidden", "added", "some for each head"])
-def test_masks_in_memory_and_rows_that_see_nothing(always: None, kind: str) -> None:
+def test_masks_in_memory_and_rows_that_see_nothing(one_pass_always: None, kind: str) -> None:
     values, (arriving,) = arrays((2, 40, 16), (2, 70, 16), (2, 70, 16)), arrays((2, 40, 16))
     hidden = RNG.random((2, 40, 70) if kind == "some for each head" else (40, 70)) > 0.5
     hidden[..., 3, :] = True
@@ -144,7 +134,7 @@ def test_masks_in_memory_and_rows_that_see_nothing(always: None, kind: str) -> N
     assert sum(is_one_pass(item.ast) for item in kernels) in (2, 3)
 
 
-def test_a_window(always: None) -> None:
+def test_a_window(one_pass_always: None) -> None:
     values, (arriving,) = arrays(*[(2, 300, 16)] * 3), arrays((2, 300, 16))
     q, k, v = inputs(values)
     i, j = Tensor.arange(300).reshape(300, 1), Tensor.arange(300).reshape(1, 300)
@@ -161,7 +151,7 @@ def test_a_window(always: None) -> None:
     assert largest([item for item in kernels if item.ast.op is Ops.SINK]) < 2 * 300 * 300
 
 
-def test_the_result_is_read_again(always: None) -> None:
+def test_the_result_is_read_again(one_pass_always: None) -> None:
     """Attention between layers: its result, and what arrives for it, are made by other kernels."""
     x, w, u = (each * 0.3 for each in arrays((2, 50, 24), (24, 72), (24, 24)))
     tensors = inputs([x, w, u])
@@ -179,7 +169,7 @@ def test_the_result_is_read_again(always: None) -> None:
     compare(found[0], found[1], 1e-4)
 
 
-def test_a_second_gradient(always: None) -> None:
+def test_a_second_gradient(one_pass_always: None) -> None:
     values = arrays((20, 8), (30, 8), (30, 8))
     found = []
     for leaves in (
@@ -196,14 +186,14 @@ def test_a_second_gradient(always: None) -> None:
     compare(found[0], found[1], 1e-4)
 
 
-def test_a_check_of_every_kernel_finds_nothing(always: None) -> None:
+def test_a_check_of_every_kernel_finds_nothing(one_pass_always: None) -> None:
     values, (arriving,) = arrays((2, 9, 8), (2, 20, 8), (2, 20, 8)), arrays((2, 9, 8))
     with Context(CHECK=1):
         _, got = computed(values, arriving, is_causal=True)
     compare(got, expected(values, arriving, hidden=above(9, 20)))
 
 
-def test_the_bits_do_not_depend_on_the_cores(always: None) -> None:
+def test_the_bits_do_not_depend_on_the_cores(one_pass_always: None) -> None:
     values, (arriving,) = arrays(*[(4, 200, 16)] * 3), arrays((4, 200, 16))
     found = []
     for threads in (1, 5):
@@ -213,7 +203,7 @@ def test_the_bits_do_not_depend_on_the_cores(always: None) -> None:
 
 
 @needs("clang")
-def test_the_programs_in_c(always: None) -> None:
+def test_the_programs_in_c(one_pass_always: None) -> None:
     values, (arriving,) = arrays((2, 40, 12), (2, 40, 12), (2, 40, 20)), arrays((2, 40, 20))
     q, k, v = inputs(values, "CLANG")
     result = q.scaled_dot_product_attention(k, v, is_causal=True)
@@ -241,7 +231,7 @@ def test_what_is_faster_is_chosen() -> None:
 
 @pytest.mark.parametrize(("threads", "sums"), [(1, [1, 3]), (64, [1, 1, 2])])
 def test_sums_of_rows_are_joined_where_each_core_has_a_batch(
-    always: None, monkeypatch: pytest.MonkeyPatch, threads: int, sums: list[int]
+    one_pass_always: None, monkeypatch: pytest.MonkeyPatch, threads: int, sums: list[int]
 ) -> None:
     """dq beside dk and dv, where two heads are enough for the cores; else a kernel of its own."""
     join = plan.join_sums
@@ -272,7 +262,7 @@ def test_the_reason_says_so() -> None:
     assert sum("computed again rather than stored" in text for text in texts) == 3
 
 
-def test_weights_that_others_read_are_stored(always: None) -> None:
+def test_weights_that_others_read_are_stored(one_pass_always: None) -> None:
     values, (arriving,) = arrays((40, 16), (50, 16), (50, 16)), arrays((40, 16))
     q, k, v = inputs(values)
     weights = (q @ k.T * 0.25).softmax()
@@ -282,7 +272,7 @@ def test_weights_that_others_read_are_stored(always: None) -> None:
     compare([each.numpy() for each in (result, q.grad, k.grad, v.grad)], expected(values, arriving))
 
 
-def test_layers_with_powers_are_computed_as_before(always: None) -> None:
+def test_layers_with_powers_are_computed_as_before(one_pass_always: None) -> None:
     """A GELU between two products is made of powers, and its family has no sum in one pass."""
     x, w, u = (Tensor.empty(40, 40, requires_grad=True) for _ in range(3))
     result = (x @ w).gelu() @ u
@@ -306,7 +296,7 @@ def test_steps_of_a_recurrence_are_not_lowered_to_plan_them(monkeypatch: pytest.
     assert not lowered
 
 
-def test_a_target_without_such_kernels_stores_them(always: None) -> None:
+def test_a_target_without_such_kernels_stores_them(one_pass_always: None) -> None:
     q, k, v = (Tensor.empty(2, 40, 16, device="PYTHON", requires_grad=True) for _ in range(3))
     result = q.scaled_dot_product_attention(k, v)
     result.backward(Tensor.empty(2, 40, 16, device="PYTHON"))

@@ -57,7 +57,7 @@ def forget() -> None:
 
 
 def by_recipe(compute: Callable[..., Any], tensor: type) -> Callable[..., Any] | None:
-    """The method, whose results come from recipes where its signature has one; they are new values. None for a
+    """The method, whose results, new values, come from recipes where its signature has one. None for a
     method that has no recipes.
     """
     name = compute.__name__

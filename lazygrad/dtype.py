@@ -542,7 +542,7 @@ def sum_acc_dtype(dtype: DType) -> DType:
     return least_upper_dtype(dtype, dtypes.int32)
 
 
-_defaults: dict[str, DType] = {"float": dtypes.float32, "int": dtypes.int32}
+defaults: dict[str, DType] = {"float": dtypes.float32, "int": dtypes.int32}
 
 
 def wide_float(dtype: DType) -> DType:
@@ -552,12 +552,12 @@ def wide_float(dtype: DType) -> DType:
 
 def default_float() -> DType:
     """The type of a bare Python float."""
-    return _defaults["float"]
+    return defaults["float"]
 
 
 def default_int() -> DType:
     """The type of a bare Python int."""
-    return _defaults["int"]
+    return defaults["int"]
 
 
 def set_default_dtype(dtype: DTypeSaid) -> None:
@@ -565,7 +565,7 @@ def set_default_dtype(dtype: DTypeSaid) -> None:
     chosen = to_dtype(dtype)
     if not (dtypes.is_float(chosen) or dtypes.is_int(chosen)):
         raise TypeError(f"a default dtype must be a float or an integer type, not {chosen}")
-    _defaults["float" if dtypes.is_float(chosen) else "int"] = chosen
+    defaults["float" if dtypes.is_float(chosen) else "int"] = chosen
 
 
 def numpy_name(dtype: DType) -> str:

@@ -72,9 +72,10 @@ table_lock = lock_across_fork()
 
 def in_main_thread() -> bool:
     """Whether this thread is the one that has signals."""
-    return threading.get_ident() == _main_thread
+    return _this_thread() == _main_thread
 
 
+_this_thread = threading.get_ident
 _main_thread = threading.main_thread().ident
 
 
@@ -99,7 +100,7 @@ class uninterrupted:
     def __enter__(self) -> None:
         self._handler: Any = None
         self._pending: tuple[int, FrameType | None] | None = None
-        if in_main_thread():  # no other has signals
+        if _this_thread() == _main_thread:  # no other has signals
             handler = signal.getsignal(signal.SIGINT)
             if callable(handler):
                 self._handler = handler

@@ -5,7 +5,6 @@ process tells another.
 from __future__ import annotations
 
 import dataclasses
-import enum
 import functools
 import hashlib
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from typing import Any
 
 from ..dtype import DTYPES_BY_NAME, DType, const_bits
 from ..ir.args import AxisType
+from ..ir.members import Member
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..renderer import Estimates, ProgramSpec
@@ -70,7 +70,7 @@ def lasting_text(arg: Any) -> str:
         return " + ".join([_view_text(view) for view in arg.views])
     if isinstance(arg, UOp):
         return f"<{digest(arg)}>"
-    if isinstance(arg, enum.Enum):
+    if isinstance(arg, Member):
         return f"{type(arg).__name__}.{arg.name}"
     if isinstance(arg, (tuple, list)):
         return f"{type(arg).__name__}({', '.join([lasting_text(part) for part in arg])})"

@@ -55,7 +55,8 @@ ended_exports: deque[Owner] = deque()
 def take_back() -> None:
     """Take back the memory of owners that have ended."""
     while ended_exports or ended:
-        count_ended_exports()
+        if ended_exports:
+            count_ended_exports()
         try:
             owner = ended.popleft()
         except IndexError:  # there is none, or another thread was faster
@@ -155,13 +156,14 @@ class Allocator:
     # what Buffer asks
 
     def _rounded(self, nbytes: int) -> int:
-        return max(-(-nbytes // self.alignment), 1) * self.alignment
+        return -(-nbytes // self.alignment) * self.alignment or self.alignment
 
     def alloc(self, nbytes: int, options: BufferSpec = DEFAULT_SPEC, zero: bool = False) -> Any:
         """A block of at least `nbytes`; it may hold old data unless `zero`."""
         if ended or ended_exports:
             take_back()
-        rounded = self._rounded(nbytes)
+        unit = self.alignment
+        rounded = -(-nbytes // unit) * unit or unit
         handle = None
         released: list[Any] = []
         with table_lock:
@@ -218,7 +220,8 @@ class Allocator:
         """Take back a block that `alloc` gave. A `shared` one, that others still see, is left to them."""
         if listeners:
             tell("free", None, handle)
-        rounded = self._rounded(handle.nbytes)
+        unit = self.alignment
+        rounded = -(-handle.nbytes // unit) * unit or unit
         released: list[Any] = []
         with table_lock:
             GlobalCounters.held -= handle.nbytes
@@ -228,7 +231,7 @@ class Allocator:
             if options.nolru or rounded > self.cache_limit:
                 released.append(handle)
             else:
-                key = _kind(rounded, options)
+                key = rounded if options is DEFAULT_SPEC else _kind(rounded, options)
                 kept = self._kept.get(key)
                 if kept is None:
                     kept = self._kept[key] = []

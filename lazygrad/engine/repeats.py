@@ -14,6 +14,7 @@ thread runs what this one has looked at, and Ctrl-C waits for their end.
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ from ..schedule.items import ScheduleItem, create_schedule
 from ..schedule.plan import pass_observers
 from ..schedule.readers import Pending, open_or_planned
 from ..schedule.versions import (
+    LOOKS_OR_PARTS,
     below_looks,
     buffer_of,
     effective,
@@ -155,7 +157,8 @@ class _Graph:
         """
         wanted: dict[UOp, int] = {}
         for root in roots:
-            base = below_looks(latest(root))
+            plain = root.op not in LOOKS_OR_PARTS and "becomes" not in root.facts
+            base = root if plain else below_looks(latest(root))
             op = base.op
             if op is Ops.BUFFER:
                 if "overwritten" in base.facts:
@@ -184,7 +187,7 @@ class _Graph:
                 if graph._walk(first, rows) is None:
                     return None
             rows += (len(others), *others)
-        if len(set(map(id, graph.buffers))) < len(graph.buffers):
+        if len(graph.buffers) > 1 and len(set(map(id, graph.buffers))) < len(graph.buffers):
             return None
         graph.key = tuple(rows)
         return graph
@@ -274,7 +277,11 @@ def _reaches(base: UOp, wanted: set[UOp], apart: set[UOp]) -> bool:
 def _state() -> tuple[Any, ...]:
     """What planning and lowering look at besides the graph: every flag, and the device of what is on none."""
     overlay, changes = flags_state()
-    return (changes, Device.DEFAULT, tuple(overlay.items())) if overlay else (changes, Device.DEFAULT)
+    return (changes, Device.DEFAULT, tuple(overlay.items())) if overlay else (changes, _default_device())
+
+
+#: It follows from flags and the environment that the process began with.
+_default_device = Decided(lambda: Device.DEFAULT)
 
 
 def _memory_to_be(node: UOp) -> Buffer | None:
@@ -307,7 +314,7 @@ class _Ready:
     versions  what the outputs of its kernels are afterwards, in order
     """
 
-    __slots__ = ("followed", "outputs", "parts", "places", "runners", "versions")
+    __slots__ = ("followed", "only", "outputs", "parts", "places", "runners", "versions")
 
     def __init__(
         self, parts: list[tuple[Replay, int, list[int]]], outputs: list[Buffer], versions: list[_Version]
@@ -317,6 +324,8 @@ class _Ready:
         self.followed: int | None = None
         actions = [action for replay, _, _ in parts for batch in replay.batches for action in batch.actions]
         self.runners = [action.runner for action in actions if action.runner is not None]
+        #: the list, where there is one and no bound Variable
+        self.only = parts[0][0] if len(parts) == 1 and not parts[0][2] else None
         self.outputs = [Buffer(buffer.device, buffer.size, buffer.dtype) for buffer in outputs]
         self.places = [UOp(Ops.DEVICE, arg=memory.device) for memory in outputs]
 
@@ -329,23 +338,28 @@ class _Ready:
                     buffer.allocate_uncleared()
                 else:
                     allocate_empty(buffer)
-        memory = memory + [like.fresh() for like in self.outputs]
-        handles, bound = [buffer._buf for buffer in memory], graph.bound
+        outputs, only = self.outputs, self.only
+        memory = [*memory, outputs[0].fresh()] if len(outputs) == 1 else memory + [o.fresh() for o in outputs]
+        handles = [buffer._buf for buffer in memory]
         overlay, changes = flags_state()
         state = None if overlay else changes
+        follow = state is None or self.followed != state
         with uninterrupted():  # what was written in place must not seem not to have been
-            for replay, count, variables in self.parts:
-                if state is None or self.followed != state:
-                    replay.follow_flags()
-                replay.run(handles[:count], [bound[place].src[1].arg for place in variables])
-            self.followed = state
+            if only is not None and not follow:
+                only.run(handles, [])
+            else:
+                for replay, count, variables in self.parts:
+                    if follow:
+                        replay.follow_flags()
+                    replay.run(handles[:count], [graph.bound[place].src[1].arg for place in variables])
+                self.followed = state
             for runner in self.runners:
                 runner.runs += 1
             with table_lock:
                 self._become(graph, memory)
 
     def _become(self, graph: _Graph, memory: list[Buffer]) -> None:
-        order, given = graph.order, len(graph.buffers)
+        order, given, ref = graph.order, len(graph.buffers), weakref.ref
         made: list[UOp] = []
         for before, number, values in self.versions:
             buffer = memory[number]
@@ -364,7 +378,11 @@ class _Ready:
                 value = order[place]
                 if before is None:
                     keep_origin(node, value)
-                set_becomes(value, seen_as(node, shape) if is_whole else in_shape(node, shape))
+                if not is_whole:
+                    set_becomes(value, in_shape(node, shape))
+                    continue
+                value.facts["becomes"] = node if len(shape) == 1 else seen_as(node, shape)  # as `set_becomes`
+                node.facts["values"] = [*node.facts.get("values", ()), ref(value)]
 
 
 def _kept(graph: _Graph, items: Sequence[ScheduleItem]) -> _Ready | None:

@@ -321,7 +321,10 @@ class Replay:
 
     def run_at(self, addresses: Sequence[int], values: Sequence[int]) -> None:
         """Run the list where it is one native call, on memory of this process at these addresses."""
-        self._pack(addresses, values)
+        if self.changing:
+            self._pack_addresses(self.block, 0, *addresses)
+        if values:
+            self._pack_values(self.block, 8 * self.first_integer, *values)
         self._only.native(self._only.desc)  # type: ignore[union-attr]
         self._count()
         if self.reports:
@@ -340,6 +343,8 @@ class Replay:
             start = time.perf_counter()
             self._run(handles, values)
             tell("replay", start, self, handles)
+        elif self._only is not None and not (self._shown or observers):  # `is_one_call`
+            self.run_at([handle.address for handle in handles], values)
         else:
             self._run(handles, values)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import enum
 from typing import NamedTuple
 
+from .members import Member
 from .ops import Ops
 
 #: The name of one device, or the names of several that hold one tensor in parts or copies.
 Devices = str | tuple[str, ...]
 
 
-class AxisType(enum.Enum):
+class AxisType(Member):
     """What a range is: who walks it, and how. The value is its place in a kernel, outermost first."""
 
     THREAD = 0

@@ -15,7 +15,13 @@ def device_of(node: UOp) -> Devices | None:
 
     A tuple of devices for what is sharded over them, or copied on each.
     """
-    return node.facts["device"] if "device" in node.facts else noted(node, "device", _device)
+    if "device" in node.facts:
+        return node.facts["device"]
+    for source in node.src:
+        if "device" not in source.facts:
+            return noted(node, "device", _device)  # type: ignore[no-any-return]
+    found = node.facts["device"] = _device(node)
+    return found
 
 
 def _device(node: UOp) -> Devices | None:

@@ -42,6 +42,9 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     on, or of several; None for bare numbers.
     """
 
+    form: tuple[tuple[int, ...], Any, str]
+    """tensor/recipes: of a BUFFER on one device whose shape is of numbers: its shape, dtype and device."""
+
     base_and_tracker: tuple[Node, Any]
     """shape/movement (jit/outputs): on a movement, the first node below that is none, and the
     ShapeTracker that says how its elements are looked at.

@@ -7,7 +7,6 @@ function. Folding, the evaluator, the interpreter, bounds and half the tests rea
 
 from __future__ import annotations
 
-import enum
 import math
 import operator
 import struct
@@ -16,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dtype import ConstType, DType, cast_value, dtypes, truncate
+from .members import IntMember, Member
 
 
-class Ops(enum.IntEnum):
+class Ops(IntMember):
     """Every operation. The documents fix the numbers of STORE, MUL, ADD, ASSIGN, BUFFER; others are ours."""
 
     # structure
@@ -130,11 +130,8 @@ class Ops(enum.IntEnum):
     SUM = 52  # an alias: a sum is REDUCE_AXIS with ADD
     EMPTY = 23  # an alias: empty memory is a BUFFER
 
-    __str__ = enum.Enum.__str__
-    __format__ = enum.Enum.__format__
 
-
-class Kind(enum.Enum):
+class Kind(Member):
     """What sort of thing an op is."""
 
     ELEMENTWISE = "elementwise"

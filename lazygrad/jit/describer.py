@@ -8,6 +8,7 @@ import types
 from collections.abc import Set, ValuesView
 from typing import Any
 
+from ..ir.members import Member
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..tensor import Tensor
@@ -103,7 +104,7 @@ class Describer:
         return SequenceSpec(name, type(value), parts)
 
     def _instance(self, value: Any, name: str) -> Spec:
-        if is_instance(value) and not isinstance(value, enum.Enum):
+        if is_instance(value) and not isinstance(value, (enum.Enum, Member)):
             return ObjectSpec(name, value, {k: self.describe(v, f"{name}.{k}") for k, v in fields_of(value)})
         return SameSpec(name, value)
 

@@ -17,6 +17,7 @@ from typing import Any
 from ..codegen.records import Unlasting, expression_rows
 from ..device import Buffer
 from ..dtype import DType, const_bits
+from ..ir.members import Member
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.versions import buffer_of
@@ -54,7 +55,7 @@ class Structure:
         if type(value) in PLAIN:
             write(value.hex() if type(value) is float else repr(value))
             return
-        if isinstance(value, enum.Enum):
+        if isinstance(value, (enum.Enum, Member)):
             write(f"{_name_of(type(value))}.{value.name}")
             return
         if isinstance(value, DType):

@@ -50,10 +50,10 @@ def mark_buffer(node: UOp, buffer: Buffer) -> UOp:
 
 def version_on(place: UOp, buffer: Buffer) -> UOp:
     """A BUFFER node that is no other, for memory that has its contents; `place` is the node of its device."""
-    unique = one_of_its_own(Ops.UNIQUE, next(_unique))
-    node = new_node(Ops.BUFFER, buffer.dtype, (place, unique), buffer.size)
+    size = buffer.size
+    node = new_node(Ops.BUFFER, buffer.dtype, (place, one_of_its_own(Ops.UNIQUE, next(_unique))), size)
     facts = node.facts
-    facts["buffer"], facts["shape"], facts["device"] = buffer, (buffer.size,), place.arg
+    facts["buffer"], facts["shape"], facts["device"] = buffer, (size,), place.arg
     return node
 
 
@@ -169,8 +169,11 @@ def set_becomes(node: UOp, replacement: UOp) -> None:
     base = below_movement(replacement)
     with table_lock:
         node.facts["becomes"] = replacement
-        alive = [ref for ref in base.facts.get("values", ()) if ref() is not None]
-        base.facts["values"] = [*alive, weakref.ref(node)]
+        known = base.facts.get("values")
+        if known is None:
+            base.facts["values"] = [weakref.ref(node)]
+        else:
+            base.facts["values"] = [*[ref for ref in known if ref() is not None], weakref.ref(node)]
 
 
 def _let_go(base: UOp, successor: UOp) -> None:
@@ -200,7 +203,7 @@ def memory_read(source: UOp) -> UOp:
 
 def latest(node: UOp) -> UOp:
     """A node, perhaps movements on a base, with the base replaced by what it has become."""
-    while node.op not in _LOOKS_OR_PARTS:
+    while node.op not in LOOKS_OR_PARTS:
         replacement = node.facts.get("becomes")
         if replacement is None:
             return node
@@ -242,7 +245,8 @@ def below_looks(node: UOp) -> UOp:
 
 #: What gives a value no elements of its own.
 LOOKS = MOVEMENT | {Ops.DETACH}
-_LOOKS_OR_PARTS = LOOKS | {Ops.MULTI}
+#: What may have become something without a fact of its own that says so.
+LOOKS_OR_PARTS = LOOKS | {Ops.MULTI}
 
 
 def in_shape(memory: UOp, shape: tuple[sint, ...]) -> UOp:

@@ -14,13 +14,16 @@ from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
 from .rules import shape_of
 from .sizes import (
+    MOST_ELEMENTS,
     Shape,
     add,
     as_size,
+    as_sizes,
     at_most,
     at_most_bound,
     bound_size,
     countable,
+    elements,
     is_bound,
     pairs_text,
     prod,
@@ -44,10 +47,10 @@ def reshape(u: UOp, shape: Sequence[sint]) -> UOp:
 
     They are counted with the values that Variables are bound to, where it is not certain without.
     """
-    new, old = tuple(map(as_size, shape)), shape_of(u)
+    new, old = as_sizes(shape), shape_of(u)
     if new == old:
         return u
-    if (old, new) in _reshapes:
+    if (old, new) in _reshapes or elements(new) == elements(old) is not None:
         node = UOp(Ops.RESHAPE, u.dtype, (u,), new)
         node.facts["shape"] = new
         return node
@@ -92,10 +95,10 @@ def resolve_minus_one(shape: Sequence[sint], new: Sequence[sint]) -> Shape:
 
 def expand(u: UOp, shape: Sequence[sint]) -> UOp:
     """Axes of size 1 repeat to their new size; the others stay."""
-    new, old = tuple(map(as_size, shape)), shape_of(u)
+    new, old = as_sizes(shape), shape_of(u)
     if new == old:
         return u
-    if (old, new) in _expands:
+    if (old, new) in _expands or _expands_to(old, new):
         node = UOp(Ops.EXPAND, u.dtype, (u,), new)
         node.facts["shape"] = new
         return node
@@ -110,6 +113,17 @@ def expand(u: UOp, shape: Sequence[sint]) -> UOp:
     new = countable(new)
     _note(_expands, (old, new))
     return UOp(Ops.EXPAND, u.dtype, (u,), new)
+
+
+def _expands_to(old: Shape, new: Shape) -> bool:
+    """Whether a glance tells that axes of plain numbers expand to these."""
+    count = elements(new)
+    if count is None or count > MOST_ELEMENTS or len(new) != len(old) or elements(old) is None:
+        return False
+    for before, after in zip(old, new, strict=True):
+        if before is not after and before != after and before != 1:
+            return False
+    return True
 
 
 def permute(u: UOp, order: Sequence[int]) -> UOp:
@@ -230,7 +244,7 @@ def broadcast_shapes(*shapes: Sequence[sint]) -> Shape:
 
 def broadcast_to(u: UOp, shape: Sequence[sint]) -> UOp:
     """`u` with axes of size 1 added in front, then expanded to `shape`."""
-    new, old = tuple(map(as_size, shape)), shape_of(u)
+    new, old = as_sizes(shape), shape_of(u)
     if new == old:
         return u
     missing = len(new) - len(old)

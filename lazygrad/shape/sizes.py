@@ -33,6 +33,26 @@ def as_size(value: object) -> sint:
         raise TypeError(f"a size must be an integer or a Variable, not {value!r}") from None
 
 
+_INT = frozenset((int,))
+
+
+def as_sizes(shape: Iterable[object]) -> Shape:
+    """The sizes of a shape that a user gave."""
+    if type(shape) is tuple and _INT.issuperset(map(type, shape)):
+        return shape
+    return tuple(map(as_size, shape))
+
+
+def elements(shape: Shape) -> int | None:
+    """How many elements a shape of plain numbers has; None for another, and where one is negative."""
+    count = 1
+    for size in shape:
+        if type(size) is not int or size < 0:
+            return None
+        count *= size
+    return count
+
+
 #: What a count of elements, a signed integer of 64 bits, can be at most.
 MOST_ELEMENTS = (1 << 63) - 1
 

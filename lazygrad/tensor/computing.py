@@ -72,10 +72,11 @@ class Computing(Tensor):
         >>> Tensor([1]).realize().is_realized
         True
         """
-        tensors: tuple[Tensor, ...] = _all_tensors(self, *others)
+        tensors: tuple[Tensor, ...] = _all_tensors(self, *others) if others else (self,)
         nodes: list[UOp] = []
         while True:
-            before, nodes = nodes, [tensor._needs_memory() for tensor in tensors]
+            before = nodes
+            nodes = [tensor._needs_memory() for tensor in tensors] if others else [self._needs_memory()]
             try:
                 realize_nodes(nodes, pending_nodes)
                 break
@@ -84,8 +85,8 @@ class Computing(Tensor):
                     raise
         for tensor in tensors:  # stand for the memory, and let go of the graph
             tensor._claim_memory()
-        if any(is_copied(tensor._uop) for tensor in tensors):  # another thread is about to write it
-            return self.realize(*others)
+            if is_copied(tensor._uop):  # another thread is about to write it
+                return self.realize(*others)
         return self
 
     @property

@@ -123,10 +123,12 @@ class TensorCore(metaclass=TrainingFlag):
 
     def _node(self) -> UOp:
         """The same for those who keep no graph on it."""
-        node = self._uop  # alive to the end: while it is, no other thread writes what it has become
-        base = base_of(node)
-        changed = "becomes" in base.facts or (base.op is Ops.MULTI and has_become(base))
-        if changed and not (self._requires_grad and not self._leaf) and not is_recorded(base):
+        node = base = self._uop  # alive to the end: while it is, no other thread writes what it has become
+        if node.op in LOOKS_AT:
+            base = base_of(node)
+        if "becomes" not in base.facts and base.op is not Ops.MULTI:
+            return node
+        if has_become(base) and not (self._requires_grad and not self._leaf) and not is_recorded(base):
             self._uop = latest(node)
             if self._storage is None:
                 self._note_reader()
@@ -165,14 +167,16 @@ class TensorCore(metaclass=TrainingFlag):
             storage, node = self._storage, self._uop
             if storage is None and node.op in _PLAIN_VALUES and (self._leaf or not self._requires_grad):
                 node = self._uop = latest(node)  # as `_node` does, but to be a view is to be no reader
-                if not is_view(node):
+                seen = is_view(node)
+                if not seen:
                     self._note_reader()
             else:
                 node = self._node()
                 storage = self._storage
+                seen = storage is None and is_view(node)
             if storage is not None:
                 storage.refresh()
-            elif is_view(node):
+            elif seen:
                 storage = self._storage = Storage(base_of(node))
                 storage.add(self)
             return storage

@@ -15,14 +15,16 @@ from collections.abc import Callable
 from typing import Any
 
 from ..config import flags_state
-from ..dtype import DType, default_float, default_int
-from ..ir.uop import UOp
+from ..dtype import DType, defaults
+from ..ir.ops import Ops
+from ..ir.uop import UOp, make_all
 from ..shape.recipe import Meetings, Recipe
 from ..shape.rules import shape_of
 from .indexing.addresses import told
 from .modes import mode
 from .storage import marked
 from .tracebacks import wraps_only
+from .views import as_new
 
 #: They give new values that follow from their arguments' forms; those without a name here may read values,
 #: draw random numbers, write, or give views.
@@ -45,6 +47,8 @@ MEETINGS, MOST_KEPT = 3, 1024
 _kept: dict[Any, tuple[Recipe, bool | None] | None] = {}
 _met = Meetings(MEETINGS)
 
+BUFFER = Ops.BUFFER  # a plain name: every argument asks for it
+
 
 def forget() -> None:
     """Forget every recipe."""
@@ -52,37 +56,40 @@ def forget() -> None:
     _met.clear()
 
 
-def by_recipe(compute: Callable[..., Any], tensor: type) -> Callable[..., Any]:
-    """The method, whose results come from recipes where its signature has one."""
+def by_recipe(compute: Callable[..., Any], tensor: type) -> Callable[..., Any] | None:
+    """The method, whose results, new values, come from recipes where its signature has one. None for a
+    method that has no recipes.
+    """
     name = compute.__name__
     if name not in NAMES:
-        return compute
+        return None
+    computed = tensor._computed  # type: ignore[attr-defined]
 
     @functools.wraps(compute)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         nodes: list[UOp] = []
         signature = _signature(name, args, kwargs, tensor, nodes)
-        if signature is None:
-            return compute(*args, **kwargs)
         found = _kept.get(signature, _ABSENT)
-        if found is _ABSENT:
+        if not found:
             result = compute(*args, **kwargs)
-            if _met.is_due(signature):
+            if found is _ABSENT and signature is not None and _met.is_due(signature):
                 _keep(signature, _recorded(compute, args, kwargs, nodes, result, tensor))
-            return result
-        if found is None:
-            return compute(*args, **kwargs)
+            return as_new(result, tensor, (*args, *kwargs.values()) if kwargs else args)
         recipe, tracks = found
-        made = recipe.on(nodes)
+        made = [*nodes, *recipe.constants]
+        make_all(recipe.rows, made)
         for place in recipe.checks:
             told(made[place])
-        return tensor._computed(made[recipe.results[0]], tracks)  # type: ignore[attr-defined]
+        result = computed(made[recipe.results[0]], tracks)
+        result._own = True
+        return result
 
     wraps_only(wrapper)  # type: ignore[arg-type]
     return wrapper
 
 
-_ABSENT: Any = object()
+#: What is not known, as true as no recipe.
+_ABSENT: Any = ()
 
 
 def _keep(signature: Any, recipe: tuple[Recipe, bool | None] | None) -> None:
@@ -97,14 +104,24 @@ _PLAIN = frozenset((int, bool, str, type(None), DType))
 
 
 def _signature(
-    name: str, args: tuple[Any, ...], kwargs: dict[str, Any], tensor: type, nodes: list[UOp]
+    name: str, args: tuple[Any, ...], kwargs: dict[str, Any], tensor: Any, nodes: list[UOp]
 ) -> tuple[Any, ...] | None:
     """What the result follows from, and the nodes of the tensors; None where that is not known."""
     overlay, changes = flags_state()
     if overlay or mode.autocast is not None or mode.examples or mode.trusted:
         return None
-    parts: list[Any] = [name, changes, mode.grad, default_float(), default_int()]
+    parts: list[Any] = [name, changes, mode.grad, defaults["float"], defaults["int"]]
     for value in args:
+        if type(value) is tensor:
+            node = value._uop
+            facts = node.facts
+            if node.op is BUFFER and "form" in facts and "becomes" not in facts:  # as `_describe` would find
+                if value._storage is not None:
+                    value._storage.known = True
+                same = nodes.index(node) if node in nodes else None
+                nodes.append(node)
+                parts += (facts["form"], value._requires_grad, same)
+                continue
         if not _describe(value, tensor, parts, nodes):
             return None
     for key, value in kwargs.items():
@@ -131,7 +148,10 @@ def _describe(value: Any, tensor: type, parts: list[Any], nodes: list[UOp]) -> b
                 return False
         same = nodes.index(node) if node in nodes else None
         nodes.append(node)
-        parts += (shape, node.dtype, device, value._requires_grad, same)
+        form = shape, node.dtype, device
+        if node.op is BUFFER:
+            facts["form"] = form
+        parts += (form, value._requires_grad, same)
         return True
     parts.append(kind)
     if kind is float:

@@ -146,6 +146,8 @@ def is_marked(node: UOp) -> bool:
 
 def is_view(node: UOp) -> bool:
     """Whether a node only looks at memory: movements on a version of a buffer, without what padding adds."""
+    if node.op is Ops.BUFFER:
+        return True
     base, padded = node, False
     while base.op in LOOKS_AT:
         padded = padded or base.op is Ops.PAD

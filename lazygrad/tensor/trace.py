@@ -69,8 +69,9 @@ def is_users(frame: types.FrameType) -> bool:
     return not file.startswith(_PACKAGE) and file != contextlib.__file__
 
 
-#: (method, class of tensors) → the same method, faster where it was called like that before.
-Faster = Callable[[Callable[..., Any], type], Callable[..., Any]]
+#: (method, class of tensors) → the same method, faster where it was called like that before, which gives new
+#: values; None for a method that stays as it is.
+Faster = Callable[[Callable[..., Any], type], Callable[..., Any] | None]
 
 
 def traced(function: Callable[..., Any], tensor: type, faster: Faster | None = None) -> Callable[..., Any]:
@@ -80,7 +81,8 @@ def traced(function: Callable[..., Any], tensor: type, faster: Faster | None = N
     faster  makes it faster where no other traced method is running
     """
     plain = Metadata(function.__name__)
-    check = checked(function) if faster is None else faster(checked(function), tensor)
+    again = None if faster is None else faster(checked(function), tensor)
+    check = again or checked(function)
     makes_new = not gives_views(function.__name__)
     renamed: dict[str, str] = getattr(function, "also_named", {})
 
@@ -103,6 +105,8 @@ def traced(function: Callable[..., Any], tensor: type, faster: Faster | None = N
                 if Device.uses_files:
                     args, kwargs = in_memory(function.__name__, args, kwargs, tensor)
                 result = check(*args, **kwargs)
+                if again is not None:
+                    return result
             except Exception as error:
                 shorten(error)
                 raise

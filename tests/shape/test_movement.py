@@ -301,3 +301,14 @@ def test_a_pad_may_be_negative_for_other_values() -> None:
     padded = pad(buffer(4), ((0, 4 - Variable("v", 0, 9).bind(1)),))
     assert padded.op is Ops.PAD
     assert vmax(shape_of(padded)[0]) == 8
+
+
+def test_sizes_that_are_plain_numbers_are_seen_at_a_glance():
+    node = UOp(Ops.CONST, dtypes.float, (), 1.0)
+    for shape in ((1, 1), (5, 1), (5, 7), (0, 7)):
+        node_now = expand(reshape(node, (1, 1)), shape)
+        assert shape_of(node_now) == shape
+    with pytest.raises(ValueError, match=re.escape("a tensor has at most 2**63 - 1 elements")):
+        expand(reshape(node, (1, 1)), (1 << 32, 1 << 31))
+    with pytest.raises(ValueError, match="size -1 is negative"):
+        reshape(reshape(node, (1, 1)), (-1, -1))

@@ -7,13 +7,13 @@ of the loops. Which of them to apply is decided elsewhere (`heuristic`, searches
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol, TypeVar
 
 from ...ir import index
 from ...ir.args import AxisType
 from ...ir.index import as_index, bounds
+from ...ir.members import Member
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
@@ -33,7 +33,7 @@ MAX_PIECES = 256
 MAX_PADDING = 4
 
 
-class OptOps(enum.Enum):
+class OptOps(Member):
     """The kinds of optimization."""
 
     TC = "tensor core"

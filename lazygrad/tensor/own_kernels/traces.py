@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ...dtype import DType, default_float, default_int
+from ...ir.members import Member
 from ...ir.uop import UOp, toposort
 from .language import Language
 
@@ -122,7 +123,7 @@ def frozen(value: Any, attributes: frozenset[str] = _NONE, seen: tuple[Any, ...]
         if (value.__module__ or "").partition(".")[0] == _PACKAGE:
             return value
         return None if value in seen else environment(value, seen)
-    if isinstance(value, (DType, Language, enum.Enum)):
+    if isinstance(value, (DType, Language, enum.Enum, Member)):
         return value
     if kind in (tuple, list):
         return kind, _all(value, attributes, seen)

@@ -101,6 +101,33 @@ def test_equal_results_are_tensors_of_their_own():
     close(second, torch.ones(3).sin())
 
 
+@pytest.mark.parametrize("name", ["clone", "cat", "copy"])
+def test_equal_values_of_an_argument_have_memory_of_their_own(name):
+    done = {
+        "clone": lambda x: x.clone(),
+        "cat": lambda x: torch.cat([x]),
+        "copy": lambda x: x.to(torch.float32, copy=True),
+    }
+    x = torch.zeros(2)
+    found = compiled(done[name])(x)
+    found += 1
+    close(x, torch.zeros(2))
+
+
+def test_a_contiguous_result_of_an_argument_that_is_not():
+    x = torch.arange(6.0).reshape(2, 3).T
+    found = compiled(lambda x: x.contiguous())(x)
+    close(found, x)
+    assert found.is_contiguous()
+
+
+def test_an_argument_whose_signs_are_turned_when_it_is_read():
+    turned = torch.tensor([1 + 2j]).conj().imag  # shares the memory of 2
+    assert turned.is_neg()
+    run = compiled(lambda x: x * 3)
+    close([run(turned) for _ in range(2)], [turned * 3] * 2)
+
+
 def test_results_that_are_arguments_or_constants():
     def some(x):
         return x, 3, torch.zeros(2), None, x.sum()

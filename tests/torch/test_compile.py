@@ -101,7 +101,9 @@ def test_equal_results_are_tensors_of_their_own():
     close(second, torch.ones(3).sin())
 
 
-@pytest.mark.parametrize("name", ["clone", "cat", "copy"])
+@pytest.mark.parametrize(
+    "name", ["clone", *[pytest.param(n, marks=pytest.mark.slow) for n in ("cat", "copy")]]
+)
 def test_equal_values_of_an_argument_have_memory_of_their_own(name):
     done = {
         "clone": lambda x: x.clone(),
@@ -195,6 +197,19 @@ def test_a_size_that_changes_is_captured_once_for_many(made):
         x = torch.randn(count, 3)
         close(run(x, y), ((x @ y).softmax(0), x[1:] * 2))
     assert [each.captures for each in made] == [3]  # the first size, up to 64, up to 128
+
+
+@pytest.mark.slow
+def test_a_size_that_is_one_more_than_another_varies_with_it(made):
+    def masked(x, mask):
+        first_twice = torch.cat([x, x[:, :1]], 1)
+        return first_twice.masked_fill(mask, 0), x.view(x.shape[0], -1)
+
+    run = compiled(masked, dynamic=True)
+    for length in (3, 5, 9, 20):
+        given = torch.randn(2, length), torch.rand(2, length + 1) > 0.5
+        close(run(*given), masked(*given))
+    assert [each.captures for each in made] == [2]
 
 
 def test_a_layer_learns_from_texts_of_many_lengths(made):

@@ -141,6 +141,7 @@ class GraphFunction:
         self.is_one = not isinstance(given, (list, tuple))
         self.outputs: list[Any] = [given] if self.is_one else list(given)
         self._results = [self._plain(node) for node in self.outputs]
+        self._hands_on = [_looks_at_input(node) for node in self.outputs]
         self._inputs = [self.number[node] for node in self.placeholders]
         #: the tensors that the graph holds, shared with PyTorch
         self._held = {self.number[node]: _held(module, node) for node in nodes if node.op == "get_attr"}
@@ -150,7 +151,12 @@ class GraphFunction:
         made: dict[int, Any] = {**self._held, **dict(zip(self._inputs, values, strict=True))}
         for step in self._steps:
             made[step.number] = _done(step, made)
-        return [_filled(result, made) for result in self._results]
+        found = [_filled(result, made) for result in self._results]
+        given = {id(value) for value in values if isinstance(value, Tensor)}
+        return [
+            value.clone() if id(value) in given and not hands_on else value
+            for value, hands_on in zip(found, self._hands_on, strict=True)
+        ]
 
     def refused(self, known: dict[fx.Node, str]) -> dict[fx.Node, str]:
         """The operations that cannot be done, and why, beside those that are known. Each is tried: a tensor
@@ -215,6 +221,18 @@ def _done(step: Step, made: dict[int, Any]) -> Any:
         return _as_said(step.fn(*args, **kwargs), step.said)
     except Exception as error:
         raise Unsupported(step.node, str(error) or type(error).__name__) from error
+
+
+def _looks_at_input(node: Any) -> bool:
+    """Whether an output is an input of the graph, or a view of one: any other has memory of its own, even
+    where its values are an input's (`clone`, `cat` of one tensor).
+    """
+    while isinstance(node, fx.Node) and node.op == "call_function":
+        returns = getattr(getattr(node.target, "_schema", None), "returns", ())
+        if not returns or returns[0].alias_info is None:
+            return False
+        node = node.all_input_nodes[0]
+    return True
 
 
 def _no_row(*args: Any, **kwargs: Any) -> Any:

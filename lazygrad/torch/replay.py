@@ -73,8 +73,8 @@ class Replayed:
                 with sampling.fork_random():
                     sampling.set_state((0, 0))
                     capture = self._captures[key] = Capture(self.function, given, self.wanted)
-            if self._guarded:
-                self._last = capture
+            if self._guarded and not any(isinstance(x, torch.Tensor) and x.is_neg() for x in inputs):
+                self._last = capture  # memory of such an input has other signs, which is not asked again
             return capture.call(given)
 
     def _of_many_sizes(self, inputs: Sequence[Any]) -> list[Any] | None:

@@ -30,17 +30,20 @@ class Sizes:
 
     def __init__(self, given: Sequence[Any], varying: Iterable[int], values: Sequence[Any]) -> None:
         self.given = given
-        #: the symbols that inputs are → the places of these inputs
-        self.places: dict[Any, int] = {}
+        #: the symbols that inputs are, or are more than → the places of these inputs, and how much more
+        self.places: dict[Any, tuple[int, int]] = {}
         for place, said in enumerate(given):
-            if isinstance(said, torch.SymInt) and said.node.expr.is_Symbol:
-                self.places.setdefault(said.node.expr, place)
-        own = set(self.places.values())
+            if isinstance(said, torch.SymInt) and (found := _symbol_and_more(said.node.expr)):
+                symbol, more = found
+                self.places.setdefault(symbol, (place, more))
+        more_of = dict(self.places.values())
+        own = set(more_of)
         self.names = {place: f"size{place}" for place in sorted(varying) if place in own}
+        self.least = {place: 1 + max(0, more_of[place]) for place in self.names}  # so that no size is 0
         self.bounds = {place: max(LEAST_BOUND, 1 << (values[place] - 1).bit_length()) for place in self.names}
         self.fixed = {place: values[place] for place in own if place not in self.names}
         self.bound = {
-            place: Variable(name, 1, self.bounds[place]).bind(values[place])
+            place: Variable(name, self.least[place], self.bounds[place]).bind(values[place])
             for place, name in self.names.items()
         }
         #: what numbers among the inputs are, and shapes of the inputs, with Variables; their elements at most
@@ -62,7 +65,7 @@ class Sizes:
     def hold(self, values: Sequence[Any]) -> bool:
         """Whether a call's numbers fit the Variables, and those that are fixed are as they were."""
         return all(values[n] == x for n, x in self.fixed.items()) and all(
-            1 <= values[place] <= most for place, most in self.bounds.items()
+            self.least[place] <= values[place] <= most for place, most in self.bounds.items()
         )
 
     def binds(self, values: Sequence[Any]) -> dict[str, int]:
@@ -77,8 +80,19 @@ class Sizes:
         """A size, or a number that is none, given the numbers among the inputs."""
         if not isinstance(said, torch.SymInt):
             return said
-        known = {symbol: numbers[place] for symbol, place in self.places.items()}
+        known = {symbol: numbers[place] - more for symbol, (place, more) in self.places.items()}
         return _evaluated(said.node.expr, known)
+
+
+def _symbol_and_more(expr: Any) -> tuple[Any, int] | None:
+    """The symbol and the integer whose sum an expression of sympy is. None: it is something else. PyTorch
+    says so of an input when it has found that its size is that of another one, and so much more.
+    """
+    if expr.is_Symbol:
+        return expr, 0
+    if expr.is_Add and len(expr.args) == 2 and expr.args[0].is_Integer and expr.args[1].is_Symbol:
+        return expr.args[1], int(expr.args[0])
+    return None
 
 
 def _evaluated(expr: Any, known: Mapping[Any, Any]) -> Any:

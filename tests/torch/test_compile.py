@@ -101,6 +101,35 @@ def test_equal_results_are_tensors_of_their_own():
     close(second, torch.ones(3).sin())
 
 
+@pytest.mark.parametrize(
+    "name", ["clone", *[pytest.param(n, marks=pytest.mark.slow) for n in ("cat", "copy")]]
+)
+def test_equal_values_of_an_argument_have_memory_of_their_own(name):
+    done = {
+        "clone": lambda x: x.clone(),
+        "cat": lambda x: torch.cat([x]),
+        "copy": lambda x: x.to(torch.float32, copy=True),
+    }
+    x = torch.zeros(2)
+    found = compiled(done[name])(x)
+    found += 1
+    close(x, torch.zeros(2))
+
+
+def test_a_contiguous_result_of_an_argument_that_is_not():
+    x = torch.arange(6.0).reshape(2, 3).T
+    found = compiled(lambda x: x.contiguous())(x)
+    close(found, x)
+    assert found.is_contiguous()
+
+
+def test_an_argument_whose_signs_are_turned_when_it_is_read():
+    turned = torch.tensor([1 + 2j]).conj().imag  # shares the memory of 2
+    assert turned.is_neg()
+    run = compiled(lambda x: x * 3)
+    close([run(turned) for _ in range(2)], [turned * 3] * 2)
+
+
 def test_results_that_are_arguments_or_constants():
     def some(x):
         return x, 3, torch.zeros(2), None, x.sum()
@@ -168,6 +197,19 @@ def test_a_size_that_changes_is_captured_once_for_many(made):
         x = torch.randn(count, 3)
         close(run(x, y), ((x @ y).softmax(0), x[1:] * 2))
     assert [each.captures for each in made] == [3]  # the first size, up to 64, up to 128
+
+
+@pytest.mark.slow
+def test_a_size_that_is_one_more_than_another_varies_with_it(made):
+    def masked(x, mask):
+        first_twice = torch.cat([x, x[:, :1]], 1)
+        return first_twice.masked_fill(mask, 0), x.view(x.shape[0], -1)
+
+    run = compiled(masked, dynamic=True)
+    for length in (3, 5, 9, 20):
+        given = torch.randn(2, length), torch.rand(2, length + 1) > 0.5
+        close(run(*given), masked(*given))
+    assert [each.captures for each in made] == [2]
 
 
 def test_a_layer_learns_from_texts_of_many_lengths(made):

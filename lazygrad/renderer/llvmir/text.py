@@ -14,6 +14,7 @@ from ...target import Target
 from .. import parameters
 from ..names import Names, carried_accumulators, loop_names, totals_of_sums
 from ..nontemporal import nontemporal_stores
+from ..alternatives import alternatives
 from ..prefetch import prefetched_loads
 from ..texts import Writer
 from .places import of_places, only_in_addresses, zero_lanes
@@ -70,6 +71,8 @@ class Text(Writer):
         #: Addresses that several accesses of a block count from: (block, buffer, index) → its name.
         self.shared: dict[tuple[str, UOp, UOp], str] = {}
         self.unwritten = only_in_addresses(uops)
+        #: IF → the IF that stands for its `else`.
+        self.alternatives = alternatives(uops, self.carried)
         buffers, variables = parameters(uops)
         self.parameters = buffers + variables
         self.threaded = any(u.op is Ops.RANGE and kind_of(u) is AxisType.THREAD for u in uops)

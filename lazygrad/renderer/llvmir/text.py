@@ -12,9 +12,9 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target
 from .. import parameters
+from ..alternatives import alternatives
 from ..names import Names, carried_accumulators, loop_names, totals_of_sums
 from ..nontemporal import nontemporal_stores
-from ..alternatives import alternatives
 from ..prefetch import prefetched_loads
 from ..texts import Writer
 from .places import of_places, only_in_addresses, zero_lanes

@@ -202,7 +202,7 @@ class Placement:
             return "its kernel has a scan, which runs in its innermost loop"
         if free == outputs:
             if work > MAX_NESTED_WORK:
-                if group.heavy:
+                if group.heavy and not self._is_cached_row(node, count):
                     return "its kernel has a large reduce already"
                 if _has_conditions(node) and any(map(has_division, indices)):
                     return "places of its windows would be found by divisions"
@@ -231,6 +231,11 @@ class Placement:
         group.fused.append(free)
         self._reorder(group, free)
         return ""
+
+    def _is_cached_row(self, reduce: UOp, count: int) -> bool:
+        """Whether a reduce walks a row of memory that a cache still holds when another one walks it again."""
+        nbytes = numel(reduce.src[0]) // max(count, 1) * reduce.src[0].dtype.itemsize
+        return nbytes <= self.target.row_bytes and sums_rows(reduce)
 
     def _why_store_before_scatter(self, count: int, work: int) -> str:
         """The reason to store a reduce of so many steps that a SCATTER's kernel reads.

@@ -162,9 +162,13 @@ class Placement:
         if evaluations <= count:
             return ""
         trip = count * self.target.memory.trip + self.target.launch.kernel
-        extra = (evaluations - count) * self.weights.cost[node]
+        again, hit = (
+            evaluations - count,
+            self.target.memory.hit,
+        )  # who reads what is stored pays a hit each time
+        extra = again * (self.weights.cost[node] - hit)
         if extra > trip:
-            extra = (evaluations - count) * self.weights.exact_cost(node, trip // (evaluations - count))
+            extra = again * (self.weights.exact_cost(node, trip // again + hit) - hit)
         if extra > trip:
             return (
                 f"recomputing costs at least {extra:,} operations "

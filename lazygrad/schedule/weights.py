@@ -169,8 +169,8 @@ class Weights:
 
     def exact_cost(self, node: UOp, limit: int) -> int:
         """What computing an element costs with shared nodes counted once (`self.cost` counts them per use);
-        stops past the limit. A reduce is one more value to read, since a kernel computes it once, or it is stored;
-        one of a row stays in a register.
+        stops past the limit. A reduce is one more value to read, since a kernel computes it once, or it is
+        stored; one of a row stays in a register.
         """
         known, seen, stack, total = self.cost[node], {node}, [node], 0
         while stack and total < known and total <= limit:

@@ -10,7 +10,7 @@ import functools
 import operator
 
 from ..dtype import DType, dtypes
-from ..ir.index import conjuncts
+from ..ir.index import conjuncts, substitute
 from ..ir.ops import Ops
 from ..ir.pattern import PatternMatcher, UPat
 from ..ir.rewrite import graph_rewrite, same_value
@@ -31,13 +31,11 @@ def _told_apart(conditions: list[UOp]) -> tuple[list[UOp], list[UOp]]:
 
 
 def short_conditions(sink: UOp) -> UOp:
-    """The same (form 6): no condition asks again for what one of its CHECKs says, and one comparison says
-    whether a number is in range.
+    """The same (form 6): no condition asks again for what one of its CHECKs says, one comparison says whether
+    a number is in range, and a place that counts only if its condition holds does not ask for it.
     """
-    for rules in (
-        implied,
-        ranges,
-    ):  # a comparison that is merged with another is not found by what implies it
+    # in this order: a comparison that is merged with another is not found by what implies it
+    for rules in (implied, ranges, places):
         sink = graph_rewrite(sink, rules, name="short conditions", rebuild=same_value)
     return sink
 
@@ -66,8 +64,18 @@ def in_range(number: UOp, size: UOp) -> UOp | None:
     return number.cast(unsigned) < UOp.const(unsigned, size.arg)
 
 
+def where_it_counts(access: UOp) -> UOp | None:
+    """`data[c ? p : 0] if c` is `data[p] if c`."""
+    if len(access.src) < 3:
+        return None
+    buffer, place, valid = access.src
+    chosen = {n: n.src[1] for n in place.toposort() if n.op is Ops.WHERE and n.src[0] is valid}
+    return access.replace(src=(buffer, substitute((place,), chosen)[place], valid)) if chosen else None
+
+
 number, size = UPat.var("number"), UPat.cvar("size")
 
 implied = PatternMatcher([(UPat(Ops.AND, dtypes.bool, name="n"), checks_first)])
 ranges = PatternMatcher([((UPat.const(0) <= number) & (number < size), in_range)])
+places = PatternMatcher([(UPat(Ops.INDEX, name="access"), where_it_counts)])
 unchecked = PatternMatcher([(UPat(Ops.CHECK, src=(UPat.var("value"), ...)), UPat.var("value"))])

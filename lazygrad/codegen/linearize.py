@@ -21,7 +21,7 @@ from typing import Any
 
 from ..dtype import DType, PtrDType, dtypes
 from ..ir.index import bounds
-from ..ir.nest import Block, is_shared, loop_nest, scan_ranges, scan_values
+from ..ir.nest import Block, is_shared, loop_nest, ranges_of, scan_ranges, scan_values
 from ..ir.ops import ELEMENTWISE, Ops, start_value
 from ..ir.reports import FAILED, FOUND, WORDS, report_memory
 from ..ir.uop import UOp, toposort
@@ -70,6 +70,8 @@ class _Writer:
         self.waits = False  # whether copies are fetched, which threads wait for
         self.guards: list[UOp] = []  # the IFs of the Guards that are open
         self.fused: set[UOp] = set()  # the products that only their sum needs
+        self.updates: dict[UOp, list[UOp]] = {}  # STORE → what it changes, and what becomes of that
+        self.deferred: set[UOp] = set()  # all of these, which are written in the STORE's branch
         self.running: dict[UOp, list[UOp]] = {}  # SCAN that adds floats → its accumulators
         self.late: dict[UOp, Chain] = {}  # level of a late sum → all its levels
         self.late_in: dict[UOp, list[UOp]] = {}  # loop → the levels that end their blocks in the middle of it
@@ -88,6 +90,10 @@ class _Writer:
         self.fused = self.products_to_fuse(nodes)
         if any(node.op is Ops.WMMA for node in nodes):
             self.fused |= {node for node in nodes if is_of_warps(node)}
+        self.updates = updates_in_branches(nodes)
+        self.deferred = {node for update in self.updates.values() for node in update}
+        uses = Counter(source for node in nodes for source in node.src if source in self.loaded)
+        self.loaded -= {store.src[0] for store in self.updates if uses[store.src[0]] == 2}
         body = loop_nest(sink)
         guard_first_thread(body)
         if self.renderer is not None:
@@ -157,7 +163,9 @@ class _Writer:
                 checks.append(item)
             elif item in self.running:
                 self.made[item] = self.read_sum(item)
-            elif item.op not in (Ops.REDUCE, Ops.SCAN) and item not in self.fused:
+            elif item.op in (Ops.REDUCE, Ops.SCAN) or item in self.fused or item in self.deferred:
+                continue  # written with what needs it
+            else:
                 self.node(item)
                 if ahead and item is ahead[-1]:
                     self.commit(item)
@@ -433,20 +441,20 @@ class _Writer:
         end = position
         while end < len(items) and _is_store(items[end]) and _condition(items[end]) is valid:
             end += 1
-        made = []
-        for item in items[position:end]:
-            access, value, *rest = item.src  # type: ignore[union-attr]
-            place = self.place(access, valid)
-            src = (place, self.read(value), *map(self.read, rest))
-            made.append(UOp(item.op, dtypes.void, src, item.arg if item.op is Ops.FETCH else None))  # type: ignore[union-attr]
+        stores: list[UOp] = items[position:end]  # type: ignore[assignment]
+        places = [self.place(store.src[0], valid) for store in stores]
         opened = None
         if valid is not None and not (self.guards and self.guards[-1].src[0] is self.read(valid)):
             opened = UOp(Ops.IF, dtypes.void, (self.read(valid),))
             if opened in self.written:  # the same condition again, further on: its place tells them apart
-                opened = opened.replace(src=(*opened.src, made[0].src[0]))
+                opened = opened.replace(src=(*opened.src, places[0]))
             self.emit(opened)
-        for store in made:
-            self.emit(store)
+        for store, place in zip(stores, places, strict=True):
+            for node in self.updates.get(store, ()):
+                src = (place,) if node.op is Ops.LOAD else tuple(map(self.read, node.src))
+                self.made[node] = self.emit(UOp(node.op, node.dtype, src, node.arg))
+            src = (place, *map(self.read, store.src[1:]))
+            self.emit(UOp(store.op, dtypes.void, src, store.arg if store.op is Ops.FETCH else None))
         if opened is not None:
             self.emit(UOp(Ops.ENDIF, dtypes.void, (opened,)))
         return end
@@ -460,6 +468,37 @@ class _Writer:
             found = self.made[bare] = UOp(Ops.INDEX, bare.dtype, src)
             self.emit(found)
         return found
+
+
+def updates_in_branches(nodes: list[UOp]) -> dict[UOp, list[UOp]]:
+    """STORE → the LOAD of what it overwrites, and what is computed of that for it alone, in order.
+
+    Where the STORE has a condition, all of this stands in its branch. The LOAD needs no condition then, and a
+    processor that foresees the branch begins it earlier.
+    """
+    read_and_written: dict[UOp, UOp] = {
+        node.src[0]: node for node in nodes if node.op is Ops.STORE and _condition(node) is not None
+    }
+    loads = [node for node in nodes if node.op is Ops.LOAD and node.src[0] in read_and_written]
+    if not loads:
+        return {}
+    uses = Counter(source for node in nodes for source in node.src)
+    found = {}
+    for load in loads:
+        store = read_and_written[load.src[0]]
+        order = store.src[1].toposort()
+        alone = {store}
+        for node in (store, *reversed(order)):
+            if node is store or (node in alone and node.op in ELEMENTWISE and node.op is not Ops.CHECK):
+                alone.update([source for source in node.src if uses[source] == 1])
+        update: dict[UOp, None] = {}
+        for node in order:
+            if node in alone and (node is load or any(source in update for source in node.src)):
+                update[node] = None
+        same_loops = all(ranges_of(node) == ranges_of(store.src[0]) for node in update)
+        if update and store.src[1] in update and same_loops:
+            found[store] = list(update)
+    return found
 
 
 def _without_repeated_barriers(body: list[UOp]) -> list[UOp]:

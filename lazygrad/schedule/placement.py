@@ -168,9 +168,13 @@ class Placement:
         if evaluations <= count:
             return ""
         trip = count * self.target.memory.trip + self.target.launch.kernel
-        extra = (evaluations - count) * self.weights.cost[node]
+        again, hit = (
+            evaluations - count,
+            self.target.memory.hit,
+        )  # who reads what is stored pays a hit each time
+        extra = again * (self.weights.cost[node] - hit)
         if extra > trip:
-            extra = (evaluations - count) * self.weights.exact_cost(node, trip // (evaluations - count))
+            extra = again * (self.weights.exact_cost(node, trip // again + hit) - hit)
         if extra > trip:
             return (
                 f"recomputing costs at least {extra:,} operations "
@@ -213,7 +217,7 @@ class Placement:
                 if node in self.graph.means or node in self.graph.moments:
                     group.heavy += 1
                     return ""  # what it walks is near when the next one does
-                if group.heavy:
+                if group.heavy and not self._is_cached_row(node, count):
                     return "its kernel has a large reduce already"
                 if _has_conditions(node) and any(map(has_division, indices)):
                     return "places of its windows would be found by divisions"
@@ -245,6 +249,11 @@ class Placement:
         group.fused.append(free)
         self._reorder(group, free)
         return ""
+
+    def _is_cached_row(self, reduce: UOp, count: int) -> bool:
+        """Whether a reduce walks a row of memory that a cache still holds when another one walks it again."""
+        nbytes = numel(reduce.src[0]) // max(count, 1) * reduce.src[0].dtype.itemsize
+        return nbytes <= self.target.row_bytes and sums_rows(reduce)
 
     def _why_store_before_scatter(self, count: int, work: int) -> str:
         """The reason to store a reduce of so many steps that a SCATTER's kernel reads.

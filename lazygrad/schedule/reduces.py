@@ -32,6 +32,9 @@ from .versions import effective
 LINKS = MOVEMENT | {Ops.REDUCE_AXIS, Ops.DETACH}
 #: One reduction may take this many times the steps of the chain: it needs no memory in between.
 MORE = 1.5
+#: What is cut away of one reduction is cut away below it only from such a part of it on, if its places there
+#: are found by divisions, as those of interleaved phases: nothing is computed in tiles then.
+DIVIDED = 0.25
 #: A sum of so many products is stored where it would be computed behind conditions else.
 PRODUCTS = 16
 
@@ -155,6 +158,8 @@ def _one_reduction(links: Sequence[UOp], source: UOp) -> UOp | None:
             return None  # rows and columns are better summed one after the other
         moved = shrink(moved, spans)
     after = _count(shape_of(moved))
+    if len(reductions) == 1 and after > (1 - DIVIDED) * before and _divides(base_and_tracker(moved)[1]):
+        return None
     if after >= before if len(reductions) == 1 else after > MORE * before:
         return None
     axes = tuple(range(len(shape), len(shape_of(moved))))
@@ -208,6 +213,13 @@ def _outer_first(moved: UOp, rank: int, counts: Sequence[int]) -> UOp:
 
 
 # *** padding
+
+
+@functools.lru_cache(4096)
+def _divides(tracker: ShapeTracker) -> bool:
+    """Whether places in what is below are found by divisions."""
+    place, valid = tracker.indexed(ranges_over(tracker.shape))
+    return any(map(has_division, (place, valid)))
 
 
 @functools.lru_cache(4096)

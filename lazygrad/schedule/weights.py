@@ -169,13 +169,15 @@ class Weights:
 
     def exact_cost(self, node: UOp, limit: int) -> int:
         """What computing an element costs with shared nodes counted once (`self.cost` counts them per use);
-        stops past the limit.
+        stops past the limit. A reduce is one more value to read, since a kernel computes it once, or it is
+        stored; one of a row stays in a register.
         """
         known, seen, stack, total = self.cost[node], {node}, [node], 0
         while stack and total < known and total <= limit:
             top = stack.pop()
-            if top is not node and (top in self.must or top.op in ONCE or is_held(top)):
-                total += self.hit
+            read = top in self.must or top.op in ONCE or top.op is Ops.REDUCE_AXIS or is_held(top)
+            if top is not node and read:
+                total += self.hit * (top.op is not Ops.REDUCE_AXIS or numel(top) == numel(node))
                 continue
             total += OPS[top.op].cost
             for source in top.src:

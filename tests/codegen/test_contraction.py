@@ -115,7 +115,7 @@ def test_windows_some_steps_apart_are_copied_once_too():
     """Lanes along a row would be every second element of the copy: they go along the filters."""
     opts = chosen(convolution(4, 64, 56, 64, border=1, step=2))
     assert opts[:2] == [Opt(OptOps.TILE, 0, 1), Opt(OptOps.STAGE, 0, 1)]
-    assert Opt(OptOps.UPCAST, 1, 64) in opts
+    assert [opt.amount for opt in opts if opt.op is OptOps.UPCAST and opt.axis == 1] == [32]
     text = loops_text(apply_opts(Loops.of(lower(convolution(4, 64, 56, 64, border=1, step=2))), opts, CPU))
     assert "?" not in text.partition("acc0 = 0.0")[2]
 
@@ -146,6 +146,12 @@ def test_blocks_of_filters_are_walked_inside_of_an_image():
     assert chosen(ast, target) == opts
     (thread,) = (opt for opt in choose(Loops.of(lower(ast)), replace(target, threads=2)) if opt not in opts)
     assert thread == Opt(OptOps.THREAD, 0, 32)
+
+
+def test_filters_beside_a_copied_image_are_packed_once_for_all_of_its_rows():
+    """Four phases of a transposed convolution: the price of packing was counted for each row of pixels."""
+    y = Tensor.empty(4, 64, 28, 28).conv_transpose2d(Tensor.empty(64, 32, 4, 4), stride=2, padding=1)
+    assert staged(chosen(y.schedule()[-1].ast, replace(CPU, has_masks=True))) == [1, 2]
 
 
 def test_pieces_do_not_pack_the_same_again_and_again():

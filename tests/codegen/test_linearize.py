@@ -34,6 +34,7 @@ from .kernels import (
     random_contents,
     reduce,
     run,
+    scatter,
     sink,
     spread,
     store,
@@ -130,6 +131,12 @@ def test_stores_under_one_condition_share_it():
     a, b = load(4, plain(3, 1)), load(5, plain(3, 1))
     names = ops(program(store(0, x), store(1, a), store(2, b)))
     assert [n for n in names if n in ("IF", "STORE", "ENDIF")] == ["STORE", "IF", "STORE", "STORE", "ENDIF"]
+
+
+def test_what_a_scatter_adds_to_is_read_in_the_branch_that_stores_it():
+    uops = program(scatter(0, 4, load(1, plain(6)), load(2, plain(6), dtypes.int), Ops.ADD))
+    assert ops(uops)[-7:] == ["INDEX", "IF", "LOAD", "ADD", "STORE", "ENDIF", "ENDRANGE"]
+    assert all(len(u.src) == 2 for u in uops if u.op is Ops.INDEX)
 
 
 def test_a_masked_load_says_what_it_is_otherwise():

@@ -98,6 +98,19 @@ def test_a_value_with_its_statistic_is_one_kernel():
     assert np.array_equal(shifted.numpy(), x.numpy() - x.numpy().max(1, keepdims=True))
 
 
+@pytest.mark.parametrize("method", ["argmax", "var"])
+def test_reductions_that_walk_one_row_after_each_other_are_one_kernel(method):
+    """512 rows of 1024 are much work, but the second walk finds its row in a cache."""
+    assert kernels(getattr(Tensor.empty(512, 1024), method)(1)) == 1
+
+
+def test_a_difference_from_a_rows_mean_is_computed_again():
+    """Reading x once more costs as much as reading what is stored, and the mean is one number of a row."""
+    x, weight, bias = Tensor.empty(2048, 1024), Tensor.empty(1024), Tensor.empty(1024)
+    loss = (x.layernorm() * weight + bias).square().sum()
+    assert kernels(loss.gradient(x)[0]) == 2
+
+
 def test_a_row_of_several_statistics_is_one_kernel():
     x = memory(16, 8)
     mean = x.mean(1, keepdim=True)

@@ -170,3 +170,11 @@ def test_any_chain(data):
     if data.draw(st.booleans()):
         x, array = x * 2 + 1, array * 2 + 1
     assert np.array_equal(x.numpy(), array)
+
+
+def test_a_sum_of_products_is_not_computed_at_places_that_are_divided():
+    """Phases are interleaved, and a row and a column cut away: the products are in tiles, before that."""
+    y = Tensor.empty(4, 64, 28, 28).conv_transpose2d(Tensor.empty(64, 32, 4, 4), stride=2, padding=1)
+    products, interleaved = (y + 1).relu().schedule()
+    assert products.bufs[0].size == 4 * 128 * 29 * 29
+    assert interleaved.bufs[0].size == 4 * 32 * 56 * 56

@@ -45,12 +45,12 @@ NEW = 1 << 20
 
 def packed_panels(facts: Facts, target: Target) -> tuple[list[Opt], float]:
     """The Opts for a contraction that is worth packing, and the cycles it takes; [] for anything else."""
-    best, least = list[Opt](), (math.inf, False)
+    best, least = list[Opt](), (math.inf, math.inf)
     for before, tiling in _tilings(facts, target):
         time, tile = tiling.best()
-        steps = {access.step(tiling.roles.rows) for access in tiling.roles.others} - {0}
-        far = 1 not in steps  # no row is beside the one before
-        if tile is not None and (time, far) < least:
+        rows = tiling.roles.rows
+        far = min((abs(access.step(rows) or math.inf) for access in tiling.roles.others), default=math.inf)
+        if tile is not None and (time, far) < least:  # of two that take the same, where rows are nearer
             best, least = before + tiling.opts(tile), (time, far)
     return best, least[0]
 

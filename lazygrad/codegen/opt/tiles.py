@@ -293,7 +293,17 @@ class Tiling:
         """
         roles = self.roles
         if not one_block:
-            return math.prod([size_of(axis) or 1 for axis in (roles.rows, *self.around()[1:])])
+            around = self.around()
+            inside = (
+                around[1:]
+                if around
+                else [
+                    axis
+                    for axis in self._other_outputs()
+                    if axis.ranges and not self._moves(axis, roles.copied)
+                ]
+            )
+            return math.prod([size_of(axis) or 1 for axis in (roles.rows, *inside)])
         outputs = [axis for axis in self.facts.loops.axes if axis.output and axis is not roles.lanes]
         moved = frozenset(r for access in roles.copied for r in ranges_of(access.node))
         same = [r for axis in outputs for r in (*axis.blocks, *axis.ranges) if r not in moved]

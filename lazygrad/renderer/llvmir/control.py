@@ -138,8 +138,11 @@ def leave(ctx: Text, node: UOp) -> str:
 def branch(ctx: Text, node: UOp) -> str:
     store_past_caches(ctx)
     loop = _enter(ctx, node)
+    if node in ctx.alternatives.values():  # its block has begun where the other one ended
+        loop.head, loop.exit = ctx.block, f"{ctx.block.removesuffix('.else')}.end"
+        return ""
     loop.head = ctx.names.fresh("if")
-    loop.exit = f"{loop.head}.end"
+    loop.exit = f"{loop.head}.{'else' if node in ctx.alternatives else 'end'}"
     condition, lanes = ctx.of(node.src[0]), node.src[0].dtype.count
     if lanes > 1:  # where it holds in any lane
         bits = ctx.let("alu", f"bitcast <{lanes} x i1> {condition} to i{lanes}")
@@ -152,7 +155,8 @@ def end_branch(ctx: Text, node: UOp) -> str:
     store_past_caches(ctx)
     loop = ctx.open.pop()
     inside = ctx.block
-    ctx.emit(f"br label %{loop.exit}")
+    behind = f"{loop.head}.end" if node.src[0] in ctx.alternatives else loop.exit
+    ctx.emit(f"br label %{behind}")
     ctx.label(loop.exit)
     _merge(ctx, loop.carried, loop.values, loop.before, inside)
     return ""

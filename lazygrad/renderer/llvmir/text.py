@@ -12,6 +12,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target
 from .. import parameters
+from ..alternatives import alternatives
 from ..names import Names, carried_accumulators, loop_names, totals_of_sums
 from ..nontemporal import nontemporal_stores
 from ..prefetch import prefetched_loads
@@ -70,6 +71,8 @@ class Text(Writer):
         #: Addresses that several accesses of a block count from: (block, buffer, index) → its name.
         self.shared: dict[tuple[str, UOp, UOp], str] = {}
         self.unwritten = only_in_addresses(uops)
+        #: IF → the IF that stands for its `else`.
+        self.alternatives = alternatives(uops, self.carried)
         buffers, variables = parameters(uops)
         self.parameters = buffers + variables
         self.threaded = any(u.op is Ops.RANGE and kind_of(u) is AxisType.THREAD for u in uops)

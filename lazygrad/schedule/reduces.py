@@ -109,7 +109,7 @@ def _is_small_contraction(source: UOp, node: UOp, target: Target) -> bool:
     if node.arg.op is not Ops.ADD or source.op is not Ops.MUL or not dtypes.is_float(node.dtype):
         return False
     count = _count(shape_of(node))
-    if not is_worth_storing(count * node.dtype.itemsize, _count(shape_of(source)) / count, target):
+    if not is_worth_storing(count, node.dtype.itemsize, _count(shape_of(source)), target):
         return False
     still = [axes_of_repeats(factor) for factor in source.src]
     return bool(still[0] - still[1]) and bool(still[1] - still[0])

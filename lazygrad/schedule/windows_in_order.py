@@ -35,10 +35,10 @@ USES = 16
 USES_FROM_MEMORY, MOST = 256, 8
 
 
-def is_worth_storing(nbytes: int, uses: float, target: Target) -> bool:
-    """Whether windows of so many bytes are stored, where each element is in so many products."""
-    caches = nbytes / target.memory.second
-    return caches <= MOST and uses >= (USES if caches <= 1 else USES_FROM_MEMORY)
+def is_worth_storing(count: int, itemsize: int, products: int, target: Target) -> bool:
+    """Whether so many elements of windows, of `itemsize` bytes each, are stored for all these products."""
+    caches = count * itemsize / target.memory.second
+    return caches <= MOST and products >= (USES if caches <= 1 else USES_FROM_MEMORY) * count
 
 
 def in_order(node: UOp, target: Target) -> UOp | None:
@@ -74,7 +74,7 @@ def _axes_of_windows(factor: UOp, summed: Sequence[int], target: Target) -> list
     still = axes_of_repeats(factor)
     own = [axis for axis, size in enumerate(sizes) if size != 1 and axis not in still]
     count = math.prod(sizes[axis] for axis in own)
-    if not is_worth_storing(count * factor.dtype.itemsize, math.prod(sizes) / count, target):
+    if not is_worth_storing(count, factor.dtype.itemsize, math.prod(sizes), target):
         return []
     strides = tracker.real_strides(ignore_valid=True)
     steps = [(abs(step), sizes[axis]) for axis in own if isinstance(step := strides[axis], int)]

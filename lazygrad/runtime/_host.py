@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import mmap
 import os
 from typing import Any
 
 from ..device import Allocator, BufferSpec, DeviceError
+from ._pages import HUGE_FROM, HUGE_PAGE, ask_for_huge_pages
 
 #: A smaller block is a Python bytearray; others are pages of their own, which the system clears when touched.
 PAGES_FROM = 1 << 16
-#: From this size on a block asks for huge pages: they take a third of the time to clear at first, and a walk
-#: across rows (a transpose) finds the addresses of all pages in the processor's tables.
-HUGE_FROM, HUGE_PAGE = 4 << 20, 2 << 20
 #: A forked child has pages of its own; Python's default is to share them with the parent.
 _PRIVATE: Any = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
@@ -57,7 +54,7 @@ class HostAllocator(Allocator):
         address = ctypes.addressof(first)
         start = -address % (self.alignment if nbytes < HUGE_FROM else HUGE_PAGE)
         if nbytes >= HUGE_FROM:
-            _ask_for_huge_pages(store, start, nbytes)
+            ask_for_huge_pages(address + start, nbytes)
         return Memory(address + start, memoryview(store)[start : start + nbytes], nbytes, first)
 
     def _clear(self, handle: Memory) -> None:
@@ -101,14 +98,6 @@ class HostAllocator(Allocator):
 
     def _offset(self, handle: Memory, nbytes: int, offset: int) -> Memory:
         return Memory(handle.address + offset, handle.bytes[offset : offset + nbytes], nbytes, handle)
-
-
-def _ask_for_huge_pages(store: mmap.mmap, start: int, nbytes: int) -> None:
-    """A wish that Linux alone knows, and may have no room for."""
-    wish = getattr(mmap, "MADV_HUGEPAGE", None)
-    if wish is not None:
-        with contextlib.suppress(OSError):
-            store.madvise(wish, start, nbytes)
 
 
 def _flat_array(opaque: Any) -> Any:

@@ -28,6 +28,7 @@ from ..simplify.validity import has_division, limits, simplified
 from ..target import Target
 from .reduces_of_repeats import axes_of_repeats
 from .versions import effective
+from .windows_in_order import is_worth_storing
 
 LINKS = MOVEMENT | {Ops.REDUCE_AXIS, Ops.DETACH}
 #: One reduction may take this many times the steps of the chain: it needs no memory in between.
@@ -35,8 +36,6 @@ MORE = 1.5
 #: What is cut away of one reduction is cut away below it only from such a part of it on, if its places there
 #: are found by divisions, as those of interleaved phases: nothing is computed in tiles then.
 DIVIDED = 0.25
-#: A sum of so many products is stored where it would be computed behind conditions else.
-PRODUCTS = 16
 
 
 class Chains:
@@ -104,7 +103,7 @@ sum_rules = PatternMatcher([(UPat(tuple(LINKS), name="top"), as_one)])
 
 
 def _is_small_contraction(source: UOp, node: UOp, target: Target) -> bool:
-    """Whether a reduction is a sum of many products whose results fit the second cache.
+    """Whether a reduction is a sum of many products whose results the caches hold.
 
     Storing it and adding what overlaps is faster than products behind the conditions of windows.
     """
@@ -113,7 +112,7 @@ def _is_small_contraction(source: UOp, node: UOp, target: Target) -> bool:
     if node.arg.op is not Ops.ADD or source.op is not Ops.MUL or not dtypes.is_float(node.dtype):
         return False
     count = _count(shape_of(node))
-    if count * node.dtype.itemsize > target.memory.second or _count(shape_of(source)) < PRODUCTS * count:
+    if not is_worth_storing(count, node.dtype.itemsize, _count(shape_of(source)), target):
         return False
     still = [axes_of_repeats(factor) for factor in source.src]
     return bool(still[0] - still[1]) and bool(still[1] - still[0])

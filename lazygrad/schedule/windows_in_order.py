@@ -30,6 +30,15 @@ from .reduces_of_repeats import axes_of_repeats
 
 #: Each element that is stored is for at least so many products.
 USES = 16
+#: Where the second cache does not hold them, writing and reading an element takes as long as some hundred
+#: products. Windows are several times as large as their images, so there is a bound, in second caches.
+USES_FROM_MEMORY, MOST = 256, 8
+
+
+def is_worth_storing(count: int, itemsize: int, products: int, target: Target) -> bool:
+    """Whether so many elements of windows, of `itemsize` bytes each, are stored for all these products."""
+    caches = count * itemsize / target.memory.second
+    return caches <= MOST and products >= (USES if caches <= 1 else USES_FROM_MEMORY) * count
 
 
 def in_order(node: UOp, target: Target) -> UOp | None:
@@ -65,7 +74,7 @@ def _axes_of_windows(factor: UOp, summed: Sequence[int], target: Target) -> list
     still = axes_of_repeats(factor)
     own = [axis for axis, size in enumerate(sizes) if size != 1 and axis not in still]
     count = math.prod(sizes[axis] for axis in own)
-    if count * factor.dtype.itemsize > target.memory.second or math.prod(sizes) < USES * count:
+    if not is_worth_storing(count, factor.dtype.itemsize, math.prod(sizes), target):
         return []
     strides = tracker.real_strides(ignore_valid=True)
     steps = [(abs(step), sizes[axis]) for axis in own if isinstance(step := strides[axis], int)]

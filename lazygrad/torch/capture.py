@@ -22,6 +22,7 @@ from ..jit import JitError, TinyJit, asks_nothing
 from ..jit.captured import Captured
 from ..jit.errors import Changed
 from ..jit.results import OutputPart
+from ..runtime._pages import HUGE_FROM, ask_for_huge_pages
 from ..tensor import Tensor
 from ..tensor.random import sampling
 from ..tensor.storage import is_view
@@ -37,6 +38,7 @@ class _Result(NamedTuple):
     """An output of the graph: a new tensor, which the kernels fill; an input; or a number, or None.
 
     shape, stride, dtype   of a new tensor      slot      its place among the outputs of the kernels
+    is_large               for it pages of 2 MB are asked for
     given                  which input it is    constant  what else it is
     said, order            of what has other sizes in each call: a tensor with symbolic sizes, or a number;
                            its axes from the outermost in memory to the innermost
@@ -46,6 +48,7 @@ class _Result(NamedTuple):
     shape: tuple[int, ...] = ()
     stride: tuple[int, ...] = ()
     dtype: torch.dtype = torch.float32
+    is_large: bool = False
     given: int = -1
     constant: Any = None
     said: Any = None
@@ -139,7 +142,9 @@ class Capture:
             else:
                 shape: Any = value.shape
                 way = _way(shape, said)
-                self.results.append(_Result(len(made), way.shape, way.stride, to_torch_dtype(value.dtype)))
+                is_large = math.prod(shape) * value.dtype.itemsize >= HUGE_FROM
+                dtype = to_torch_dtype(value.dtype)
+                self.results.append(_Result(len(made), way.shape, way.stride, dtype, is_large))
                 made.append(_own(laid(value, way)))
         return made
 
@@ -192,6 +197,8 @@ class Capture:
                 continue
             if result.said is None:
                 made = torch.empty_strided(result.shape, result.stride, dtype=result.dtype)
+                if result.is_large:
+                    _with_huge_pages(made)
             else:
                 made = self._empty(result, inputs)
             found.append(made)
@@ -221,6 +228,8 @@ class Capture:
         assert self.sizes is not None  # else sizes are known
         shape = self.sizes.shape_of(result.said, dict(enumerate(inputs)))
         made = torch.empty([shape[axis] for axis in result.order], dtype=result.dtype)
+        if made.nbytes >= HUGE_FROM:
+            _with_huge_pages(made)
         return made.permute([result.order.index(axis) for axis in range(len(shape))])
 
     def _replay(self, replay: Replay, memory: Sequence[torch.Tensor], binds: dict[str, int]) -> None:
@@ -239,6 +248,11 @@ class Capture:
 def _has_order(x: torch.Tensor, order: tuple[int, ...]) -> bool:
     way = lying(x.shape, x.stride())
     return way is not None and way.order == order
+
+
+def _with_huge_pages(new: torch.Tensor) -> None:
+    """Asks for pages of 2 MB for memory that kernels will be the first to touch: PyTorch does not."""
+    ask_for_huge_pages(new.data_ptr(), new.nbytes)
 
 
 def _own(value: Tensor) -> Tensor:

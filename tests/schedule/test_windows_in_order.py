@@ -51,6 +51,11 @@ def test_what_the_cache_does_not_hold_is_read_in_place():
     assert stored(convolution(channels=30)) == []
 
 
+def test_for_hundreds_of_products_windows_are_stored_in_memory_but_not_too_many():
+    assert stored(convolution(channels=30, out=256)) == [(30, 3, 3, 2, 3, 3)]
+    assert stored(convolution(channels=250, out=256)) == []
+
+
 def test_windows_that_do_not_overlap_are_read_in_place():
     assert stored(convolution(6, stride=3)) == []
     assert stored(Tensor.empty(16, 9) @ Tensor.empty(9, 5)) == []

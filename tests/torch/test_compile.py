@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib.metadata
+import os
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -256,3 +257,21 @@ def test_attention_and_its_gradient(how):
     given = [torch.randn(2, 2, 5, 4, requires_grad=True) for _ in range(3)]
     found = torch.autograd.grad(compiled(attend)(*given).square().sum(), given)
     close(found, torch.autograd.grad(attend(*given).square().sum(), given))
+
+
+@pytest.mark.skipif(
+    not os.path.exists("/sys/kernel/mm/transparent_hugepage"),
+    reason="a system without pages of 2 MB for those that ask",
+)
+def test_large_results_ask_for_pages_of_2_mb():
+    (found,) = door.replay.Replayed(lambda given: [given[0] + 1])([torch.zeros(3 << 20)])
+    inside = found.data_ptr() + found.nbytes // 2
+    flags = ""
+    with open("/proc/self/smaps", encoding="ascii") as file:
+        for line in file:
+            first = line.split()[0]
+            if "-" in first:
+                begin, end = (int(number, 16) for number in first.split("-"))
+            elif first == "VmFlags:" and begin <= inside < end:
+                flags = line
+    assert " hg" in flags

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from bench import latency
+from bench import latency, torch_compile
 from bench.speed.cases import Case, named
 from bench.speed.limit import Limit, Memory
 from bench.speed.run import Peer
@@ -261,3 +261,27 @@ def test_loops_over_time_beside_pytorch() -> None:
     rows = [line.split() for line in done.stdout.splitlines()[1:]]
     assert [row[0] for row in rows] == ["gru", "lazygrad", "jit", "mamba", "lazygrad", "jit"]
     assert all(float(time) > 0 for time in rows[1][1:5])
+
+
+def test_the_tally_names_who_is_above_a_bound(tmp_path, capsys) -> None:
+    def line(name: str, ours: float, first: float) -> str:
+        times = {"eager": 0.01, "lazygrad": ours, "inductor": 0.008, "first lazygrad": first}
+        found = {"fell": [], "forward": 1e-6} | {f"forward {key}": value for key, value in times.items()}
+        return json.dumps({"name": name, "found": found | {"forward first inductor": 9.0}})
+
+    file = tmp_path / "saved"
+    failed = json.dumps({"name": "Slow", "found": {"failed": "no answer"}})
+    lines = [line("Slow", 0.2, 4.5), line("quick", 0.008, 3.0), line("Slow", 0.0095, 4.5), failed]
+    file.write_text("\n".join(lines))
+    assert torch_compile.main(["--forward", "--table", str(file)]) == 0
+    table, tally = capsys.readouterr().out.split("\n\n")
+    assert table.splitlines()[2:] == [
+        "| quick | 10.0 | 0.80 | 0.80 | 3.0 | 9.0 |",
+        "| Slow | 10.0 | 0.95 | 0.80 | 4.5 | 9.0 |",
+    ]
+    assert tally.splitlines() == [
+        "forward: 2 of 2 equal to eager within 0.001",
+        "  1 of 2 take at most 0.9 of eager's time: not Slow 0.95",
+        "  1 of 2 take at most 1.0 of inductor's time: not Slow 1.19",
+        "  1 of 2 take at most a third of inductor's first call: not Slow 0.50",
+    ]

@@ -7,7 +7,7 @@
     python -m bench torch --check               answers only, no times, no inductor
     python -m bench torch --calls               what a call of a tiny network costs, by backend
     python -m bench torch --save FILE           goes on where an earlier run with this file stopped
-    python -m bench torch --table FILE          what that file has, in parts of eager's time; measures nothing
+    python -m bench torch --table FILE ...      what files have, in parts of eager's time; measures nothing
 
 Weights are random, and nothing is downloaded (`torch_models.py` says which architectures, and how wide). Each
 has a process of its own, on one core and one thread, with empty caches of kernels. In it the sides take
@@ -267,7 +267,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--check", action="store_true", help="answers only, no times, no inductor")
     parser.add_argument("--calls", action="store_true", help="what a call of a tiny network costs")
     parser.add_argument("--save", default="", metavar="FILE", help="keeps results as they come")
-    parser.add_argument("--table", default="", metavar="FILE", help="ratios and a tally of a saved file")
+    parser.add_argument("--table", nargs="+", metavar="FILE", help="ratios and a tally of saved files")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.child:
@@ -278,13 +278,14 @@ def main(arguments: list[str]) -> int:
         return 0
     kinds = ["forward"] if given.forward else ["forward", "training"]
     if given.table:
-        saved = table.timed(table.read(given.table))
+        saved = table.timed(table.read(*given.table))
         print("\n".join([*table.ratios(saved, kinds), "", *table.tally(saved, kinds)]))
         return 0
     print("\n".join(table.heading(kinds)), flush=True)
     results, missing = dict[str, table.Found](), set()
     asked = {name: getattr(given, name) for name in _ASKED}
-    saved = {line["name"]: line["found"] for line in table.read(given.save) if line["asked"] == asked}
+    earlier = table.read(given.save) if os.path.exists(given.save) else []
+    saved = {line["name"]: line["found"] for line in earlier if line["asked"] == asked}
     for architecture in ARCHITECTURES:
         if given.only and not any(word in architecture.name for word in given.only):
             continue

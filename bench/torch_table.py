@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,12 +18,12 @@ MOST = {"eager": 0.9, "inductor": 1.0}
 FIRST = 1 / 3
 
 
-def read(path: str) -> list[dict[str, Any]]:
-    """The lines of a saved run whose measurement did not fail: name, what was asked, what was found."""
-    if not path or not os.path.exists(path):
-        return []
-    with open(path, encoding="utf-8") as file:
-        lines = [json.loads(line) for line in file]
+def read(*paths: str) -> list[dict[str, Any]]:
+    """The lines of saved runs whose measurement did not fail: name, what was asked, what was found."""
+    lines = list[dict[str, Any]]()
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            lines += [json.loads(line) for line in file]
     return [line for line in lines if "failed" not in line["found"]]
 
 
@@ -113,6 +112,14 @@ def _bound(results: dict[str, Found], key: str, of: str, most: float, what: str)
     return [line + (": not " + ", ".join(f"{name} {-ratio:.2f}" for ratio, name in above) if above else "")]
 
 
+def _everywhere(results: dict[str, Found], kinds: list[str], of: str, most: float) -> list[str]:
+    """How many keep a bound in each kind of call."""
+    found = [[_ratio(one, kind, "lazygrad", of) for kind in kinds] for one in results.values()]
+    known = [[ratio for ratio in each if ratio] for each in found if all(each)]
+    kept = sum(max(each) <= most for each in known)
+    return [f"  {kept} of {len(known)} take at most {most} of {of}'s time"] if known else []
+
+
 def tally(results: dict[str, Found], kinds: list[str]) -> list[str]:
     """How many are equal to eager, and how many keep each bound of time; who does not is named."""
     good = {name: found for name, found in results.items() if "failed" not in found}
@@ -123,5 +130,9 @@ def tally(results: dict[str, Found], kinds: list[str]) -> list[str]:
         for side, most in MOST.items():
             lines += _bound(good, kind, side, most, f"{most} of {side}'s time")
         lines += _bound(good, f"{kind} first", "inductor", FIRST, "a third of inductor's first call")
+    if len(kinds) > 1:
+        lines.append(" and ".join(kinds) + ":")
+        for side, most in MOST.items():
+            lines += _everywhere(good, kinds, side, most)
     fell = sorted({text for found in good.values() for text in found["fell"]})
     return lines + (["What ran in PyTorch:", *(f"  {text}" for text in fell)] if fell else [])

@@ -40,8 +40,8 @@ def timed(lines: Iterable[dict[str, Any]]) -> dict[str, Found]:
 
 
 def _ratio(found: Found, kind: str, side: str, of: str) -> float | None:
-    both = found.get(f"{kind} {side}"), found.get(f"{kind} {of}")
-    return None if None in both else both[0] / both[1]
+    time, other = found.get(f"{kind} {side}"), found.get(f"{kind} {of}")
+    return None if time is None or other is None else time / other
 
 
 # ---- all that is known ----

@@ -7,6 +7,7 @@
     python -m bench torch --check               answers only, no times, no inductor
     python -m bench torch --calls               what a call of a tiny network costs, by backend
     python -m bench torch --save FILE           goes on where an earlier run with this file stopped
+    python -m bench torch --table FILE ...      what files have, in parts of eager's time; measures nothing
 
 Weights are random, and nothing is downloaded (`torch_models.py` says which architectures, and how wide). Each
 has a process of its own, on one core and one thread, with empty caches of kernels. In it the sides take
@@ -21,6 +22,7 @@ compiled before, so that no side pays for imports, the start of LLVM, or inducto
 does not freeze weights. `ops in PyTorch` ran there for want of a row, or of something that a row needs.
 
 A file of `--save` has a line for each architecture as soon as it is measured. What failed is tried again.
+The tally at the end says how many keep each bound, and names the others, the worst first.
 
 What this needs: `pip install transformers timm torchvision`, with the torchvision of your PyTorch's kind.
 What is missing is named and left out.
@@ -41,10 +43,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from . import torch_table as table
 from .torch_models import ARCHITECTURES, Architecture, declare_operators, without_dropout, without_zeros
 
-#: The largest difference from eager that counts as equal.
-EQUAL = 1e-3
 #: Seconds for the turns of all sides, and the fewest turns.
 SECONDS, TURNS = 3.0, 5
 #: Seconds for one architecture.
@@ -76,7 +77,7 @@ def _difference(found: list[Any], expected: list[Any]) -> float:
     if [x.shape for x in found] != [x.shape for x in expected]:
         return math.inf
     sizes = [float(x.detach().abs().max()) if x.numel() else 0.0 for x in expected]
-    least = max(sizes, default=0.0) * EQUAL
+    least = max(sizes, default=0.0) * table.EQUAL
     worst = 0.0
     for one, other, size in zip(found, expected, sizes, strict=True):
         if size == 0 == one.numel():
@@ -199,7 +200,7 @@ def measure(
                 fell = [str(w.message) for w in caught if "runs in PyTorch" in str(w.message)]
                 found["fell"] = sorted({*found["fell"], *fell})
         found[kind] = _difference(results["lazygrad"], results["eager"])
-        if found[kind] > EQUAL:
+        if found[kind] > table.EQUAL:
             exact = _Side(copy.deepcopy(model).double(), _wide(args), _wide(kwargs), None).found(training_now)
             found[f"{kind} exact"] = [_difference(results[side], exact) for side in ("lazygrad", "eager")]
         if timed:
@@ -234,23 +235,10 @@ def calls(inductor: bool = True) -> dict[str, tuple[float, float]]:
     return {side: (forward, step) for side, (forward, step) in found.items()}
 
 
-# ---- the table ----
+# ---- all of them ----
 
 #: What is asked of each architecture, which another process gets as words.
 _ASKED = ("forward", "no_inductor", "check")
-
-
-def _read(path: str, asked: dict[str, bool]) -> dict[str, dict[str, Any]]:
-    """What earlier runs that asked the same saved, by names of architectures."""
-    if not path or not os.path.exists(path):
-        return {}
-    with open(path, encoding="utf-8") as file:
-        lines = [json.loads(line) for line in file]
-    return {
-        line["name"]: line["found"]
-        for line in lines
-        if line["asked"] == asked and "failed" not in line["found"]
-    }
 
 
 def _in_a_process(architecture: Architecture, given: argparse.Namespace) -> dict[str, Any]:
@@ -271,58 +259,6 @@ def _in_a_process(architecture: Architecture, given: argparse.Namespace) -> dict
     return found
 
 
-def _time(found: dict[str, Any], kind: str, unit: float) -> list[str]:
-    """The cells of a kind of call: ours, eager's, inductor's."""
-    sides = [found.get(f"{kind} {side}") for side in ("lazygrad", "eager", "inductor")]
-    return ["" if value is None else f"{value * unit:.1f}" for value in sides]
-
-
-def row(name: str, found: dict[str, Any], kinds: list[str]) -> str:
-    """One line of the table."""
-    if "failed" in found:
-        return f"| {name} | {found['failed']} |"
-    cells = [name]
-    for kind in kinds:
-        exact = "{:.0e}, eager {:.0e}".format(*found[f"{kind} exact"]) if found[kind] > EQUAL else ""
-        cells.append(f"{found[kind]:.0e}" + (f" **!** float64: {exact}" if exact else ""))
-        cells += _time(found, kind, 1e3)
-        firsts = [found.get(f"{kind} first {side}") for side in ("lazygrad", "inductor")]
-        cells += ["" if value is None else f"{value:.1f}" for value in firsts]
-        cells.append(f"{found[f'{kind} graphs']}/{found[f'{kind} breaks']}")
-    cells.append(", ".join(text.split(" ")[0].removeprefix("aten.") for text in found["fell"]))
-    return "| " + " | ".join(cells) + " |"
-
-
-def heading(kinds: list[str]) -> list[str]:
-    """The lines above the rows."""
-    cells = ["architecture"]
-    for kind in kinds:
-        cells += [kind, "ours, ms", "eager", "inductor", "first, s", "inductor's", "graphs/breaks"]
-    cells.append("ops in PyTorch")
-    return ["| " + " | ".join(cells) + " |", "|" + "---|" * len(cells)]
-
-
-def _summary(results: list[dict[str, Any]], kinds: list[str]) -> None:
-    """How many are equal, and how many are faster than what."""
-    good = [found for found in results if "failed" not in found]
-    for kind in kinds:
-        equal = sum(found[kind] <= EQUAL for found in good)
-        print(f"\n{kind}: {equal} of {len(results)} equal to eager within {EQUAL}")
-        for side, limit in (("eager", 0.9), ("inductor", 1.0)):
-            both = [f for f in good if f"{kind} {side}" in f]
-            if both:
-                fast = sum(f[f"{kind} lazygrad"] <= limit * f[f"{kind} {side}"] for f in both)
-                print(f"  {fast} of {len(both)} take at most {limit} of {side}'s time")
-        both = [f for f in good if f"{kind} first inductor" in f]
-        if both:
-            fast = sum(f[f"{kind} first lazygrad"] * 3 <= f[f"{kind} first inductor"] for f in both)
-            print(f"  {fast} of {len(both)} take at most a third of inductor's time for the first call")
-    fell = sorted({text for found in good for text in found["fell"]})
-    if fell:
-        print("\nWhat ran in PyTorch:")
-        print("\n".join(f"  {text}" for text in fell))
-
-
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser("python -m bench torch", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="*", default=[], help="words in the names of architectures")
@@ -331,6 +267,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--check", action="store_true", help="answers only, no times, no inductor")
     parser.add_argument("--calls", action="store_true", help="what a call of a tiny network costs")
     parser.add_argument("--save", default="", metavar="FILE", help="keeps results as they come")
+    parser.add_argument("--table", nargs="+", metavar="FILE", help="ratios and a tally of saved files")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.child:
@@ -340,10 +277,15 @@ def main(arguments: list[str]) -> int:
             print(f"{side:12}  forward {forward:6.1f} us   training {step:6.1f} us")
         return 0
     kinds = ["forward"] if given.forward else ["forward", "training"]
-    print("\n".join(heading(kinds)), flush=True)
-    results, missing = [], set()
+    if given.table:
+        saved = table.timed(table.read(*given.table))
+        print("\n".join([*table.ratios(saved, kinds), "", *table.tally(saved, kinds)]))
+        return 0
+    print("\n".join(table.heading(kinds)), flush=True)
+    results, missing = dict[str, table.Found](), set()
     asked = {name: getattr(given, name) for name in _ASKED}
-    saved = _read(given.save, asked)
+    earlier = table.read(given.save) if os.path.exists(given.save) else []
+    saved = {line["name"]: line["found"] for line in earlier if line["asked"] == asked}
     for architecture in ARCHITECTURES:
         if given.only and not any(word in architecture.name for word in given.only):
             continue
@@ -357,9 +299,9 @@ def main(arguments: list[str]) -> int:
                 line = {"name": architecture.name, "asked": asked, "found": found}
                 with open(given.save, "a", encoding="utf-8") as file:
                     print(json.dumps(line), file=file)
-        results.append(found)
-        print(row(architecture.name, found, kinds), flush=True)
-    _summary(results, kinds)
+        results[architecture.name] = found
+        print(table.row(architecture.name, found, kinds), flush=True)
+    print("\n".join(["", *table.tally(results, kinds)]))
     if missing:
         print(f"\nNot installed, so left out: pip install {' '.join(sorted(missing))}")
     return 0

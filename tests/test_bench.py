@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from bench import latency
+from bench import latency, torch_compile
 from bench.speed.cases import Case, named
 from bench.speed.limit import Limit, Memory
 from bench.speed.run import Peer
@@ -261,3 +261,35 @@ def test_loops_over_time_beside_pytorch() -> None:
     rows = [line.split() for line in done.stdout.splitlines()[1:]]
     assert [row[0] for row in rows] == ["gru", "lazygrad", "jit", "mamba", "lazygrad", "jit"]
     assert all(float(time) > 0 for time in rows[1][1:5])
+
+
+def test_the_tally_names_who_is_above_a_bound(tmp_path, capsys) -> None:
+    def line(name: str, ours: float, first: float, **more: float) -> str:
+        times = {"eager": 0.01, "lazygrad": ours, "first lazygrad": first, "first inductor": 9.0} | more
+        kinds = {f"{kind} {key}": value for kind in ("forward", "training") for key, value in times.items()}
+        return json.dumps({"name": name, "found": {"fell": [], "forward": 1e-6, "training": 1e-2} | kinds})
+
+    saved, again = tmp_path / "saved", tmp_path / "again"
+    failed = json.dumps({"name": "Slow", "found": {"failed": "no answer"}})
+    saved.write_text("\n".join([line("quick", 0.009, 9.0, inductor=0.008), line("Slow", 0.2, 4.5), failed]))
+    again.write_text("\n".join([line("Slow", 0.0095, 4.5), line("quick", 0.008, 3.0, inductor=0.008)]))
+    assert torch_compile.main(["--table", str(saved), str(again)]) == 0
+    table, tally = capsys.readouterr().out.split("\n\n")
+    assert table.splitlines()[2:] == [
+        "| quick | 10.0 | 0.80 | 0.80 | 3.0 | 9.0 | 10.0 | 0.80 | 0.80 | 3.0 | 9.0 |",
+        "| Slow | 10.0 | 0.95 |  | 4.5 | 9.0 | 10.0 | 0.95 |  | 4.5 | 9.0 |",
+    ]
+    times = [
+        "  1 of 2 take at most 0.9 of eager's time: not Slow 0.95",
+        "  1 of 1 take at most 1.0 of inductor's time",
+        "  1 of 2 take at most a third of inductor's first call: not Slow 0.50",
+    ]
+    assert tally.splitlines() == [
+        "forward: 2 of 2 equal to eager within 0.001",
+        *times,
+        "training: 0 of 2 equal to eager within 0.001",
+        *times,
+        "forward and training:",
+        "  1 of 2 take at most 0.9 of eager's time",
+        "  1 of 1 take at most 1.0 of inductor's time",
+    ]

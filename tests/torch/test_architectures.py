@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from bench.torch_compile import EQUAL, measure
+from bench.torch_compile import measure
 from bench.torch_models import ARCHITECTURES
+from bench.torch_table import EQUAL
 from tests.helpers import needs
 from tests.torch.support import door, torch
 

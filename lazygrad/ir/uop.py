@@ -322,6 +322,15 @@ def one_of_its_own(op: Ops, arg: Any) -> UOp:
     return node
 
 
+def set_apart(node: UOp) -> None:
+    """Whoever makes an equal node from now on gets another one."""
+    for ref in weakref.getweakrefs(node):
+        if type(ref) is _Ref:
+            with table_lock:
+                if _table.get(ref.key) is ref:
+                    del _table[ref.key]
+
+
 #: A node of a list: op, dtype, arg, the places of its sources in the list, its value's shape and device.
 Row = tuple[Ops, DType, Any, tuple[int, ...], Any, Any]
 

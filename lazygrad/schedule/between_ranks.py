@@ -14,10 +14,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ..device.world import world
 from ..ir.args import CollectiveArg, MultiArg
 from ..ir.mesh import group_of, mesh_axes, span_at
 from ..ir.ops import Ops
-from ..ir.uop import UOp, keep_origin
+from ..ir.uop import UOp, keep_origin, set_apart
 from ..shape.movement import below_movement, permute, reshape
 from ..shape.rules import shape_of
 from .layouts import Ends, layout, spans_of, spans_to, with_ends, without_axis
@@ -31,7 +32,7 @@ class _Walk(threading.local):
     last   its last COLLECTIVE: the next one goes behind it
     plan   the number of the plan that is being made, 0 outside of one
     alone  COLLECTIVEs as they were before they named another one: who makes one of these again in the same
-           plan shall find it. Nothing else holds them, so that on all ranks they are gone at the same time.
+           plan shall find it, and in no other
     """
 
     def __init__(self) -> None:
@@ -62,7 +63,19 @@ def in_order(first: UOp | None = None) -> Iterator[Callable[[], UOp | None]]:
 
 def end_of_plan() -> None:
     """All that belongs to a plan has been found."""
+    for node in _walk.alone:
+        not_found_again(node)
     _walk.alone.clear()
+
+
+def not_found_again(node: UOp) -> None:
+    """Where there are ranks, who makes a node anew shall compute it anew.
+
+    Whether a computed value is still there to be found may depend on when a rank's garbage is collected, and
+    all ranks must plan the same.
+    """
+    if world().size > 1:
+        set_apart(node)
 
 
 def behind_the_last(node: UOp) -> UOp:

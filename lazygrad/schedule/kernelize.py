@@ -29,6 +29,7 @@ from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
 from . import growth
+from .between_ranks import not_found_again
 from .checkpoints import tell_checkpoints, without_checkpoints
 from .graph import Asked, binds_in_args, open_arg
 from .in_memory import is_held
@@ -341,6 +342,8 @@ def _bind(template: Template, asked: Asked) -> None:
     with uninterrupted():  # a plan holds for all its results: one left out would be written once more
         for raw, held in results:
             set_becomes(raw, held)
+            if raw.op is Ops.COLLECTIVE:
+                not_found_again(raw)
 
 
 #: From so many bytes on, what is in between is as long as it is, and not as long as it may become.

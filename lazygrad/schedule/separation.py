@@ -15,7 +15,7 @@ from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp, keep_origin
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
-from .between_ranks import behind_the_last
+from .between_ranks import behind_the_last, not_found_again
 from .collectives import laid
 from .exchange_costs import received
 from .in_memory import is_held
@@ -97,6 +97,8 @@ class Separation:
             keep_origin(below_movement(part), node)
         if self.records:
             set_becomes(node, value)
+            if is_multi(value):
+                not_found_again(node)
         return value
 
     def _value(self, node: UOp) -> UOp:

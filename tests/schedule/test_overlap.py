@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -60,6 +60,20 @@ def test_garbage_is_no_part_of_what_ranks_plan() -> None:
     del held
     x.assign(x + 1)
     assert [item.ast.op for item in x.schedule()] == [Ops.SINK]
+
+
+@pytest.mark.usefixtures("two_ranks")
+@pytest.mark.parametrize("make", [lambda x: (x * 2).contiguous(), lambda x: x.sum(0)], ids=["parts", "sum"])
+def test_what_is_made_anew_is_planned_anew(make: Callable[[Tensor], Tensor]) -> None:
+    """Whether an equal value of before still exists depends on each rank's collector."""
+    x = Tensor.ones(4, 4).contiguous().shard(Mesh(2, "data"), {0: "data"}).realize()
+    before = make(x)
+    reader = before + 1  # which keeps the graph of what is computed, as garbage may
+    kernels = [item.kernel for item in before.schedule()]
+    again = [item.kernel for item in make(x).schedule()]
+    assert [kernel.arg.program for kernel in again] == [kernel.arg.program for kernel in kernels]
+    assert not set(again) & set(kernels)
+    del reader
 
 
 @pytest.mark.usefixtures("two_ranks")

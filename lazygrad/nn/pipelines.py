@@ -86,7 +86,7 @@ class Pipeline:
         With the last stage there a micro-batch goes back at once, between those that still go forward (one
         forward, one backward; Narayanan et al. 2021, "Efficient large-scale language model training on GPU
         clusters using Megatron-LM", section 2.2). So stage s of p keeps what the backward pass needs of p - s
-        micro-batches, and not of all. As in `__call__` each device computes for `microbatches` of
+        micro-batches, or one more, and not of all. As in `__call__` each device computes for `microbatches` of
         `microbatches + p - 1` turns; in the others it does nothing. ValueError where sizes do not fit.
         """
         stages = self._mesh.size(self._axis)

@@ -330,9 +330,9 @@ def _pad(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
 
 
 def _spread_anew(walk: Separation, value: UOp, axis: int, before: sint, size: sint, node: UOp) -> UOp:
-    """A shrink or a pad along a sharded axis: the result lies as its reader wants it. Where that says nothing,
-    it is spread evenly over the devices again, or is on each of them where it has fewer elements than there
-    are devices.
+    """A shrink or a pad along a sharded axis: the result lies as its reader wants it. If that wants nothing
+    it is spread evenly over the devices again, or is on each of them if it has fewer elements than there are
+    devices.
 
     before  how many zeros come before the first element (negative: elements that are left out)
     size    of the axis of the result

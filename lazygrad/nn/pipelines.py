@@ -86,8 +86,8 @@ class Pipeline:
         With the last stage there a micro-batch goes back at once, between those that still go forward (one
         forward, one backward; Narayanan et al. 2021, "Efficient large-scale language model training on GPU
         clusters using Megatron-LM", section 2.2). So stage s of p keeps what the backward pass needs of p - s
-        micro-batches, or one more, and not of all. As in `__call__` each device computes for `microbatches` of
-        `microbatches + p - 1` turns; in the others it does nothing. ValueError where sizes do not fit.
+        micro-batches, or one more, and not of all. As in `__call__` each device computes for `microbatches`
+        of `microbatches + p - 1` turns; in the others it does nothing. ValueError where sizes do not fit.
         """
         stages = self._mesh.size(self._axis)
         parts = [self._microbatches(tensor) for tensor in (x, *given)]
@@ -97,7 +97,7 @@ class Pipeline:
         at, own = self._layouts(parts[0][0]), self._layouts()
         weights = [self._weights_of(stage, own[stage]) for stage in range(stages)]
         mapped, ended = vmap(self._stage), vmap(function)
-        losses = []
+        losses: list[Tensor] = []
         for number, (part, *others) in enumerate(zip(*parts, strict=True)):
             value: Tensor = _Begun.apply(part, at[0])
             for stage in range(stages):

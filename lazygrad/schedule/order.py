@@ -18,8 +18,8 @@ from .template import KernelTemplate, Place, Ref, Template
 
 #: Fewer kernels have next to nothing to choose.
 SHORTEST = 4
-#: So little more than it frees a kernel of a rank may take: a choice, above what a layer's bias is of what its
-#: gradient sums up, below what a layer makes of what it reads.
+#: So little of what it reads a kernel of a rank may take more than it frees: a choice, above what a bias's
+#: gradient is of what it sums up, below what a layer makes of what it reads.
 LITTLE = 1 / 4
 
 

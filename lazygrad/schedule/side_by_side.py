@@ -97,8 +97,8 @@ class _Joining:
             own = {n for n in kernel.before if template.kernels[n].ast.op is Ops.COLLECTIVE}
             self.sent.append(frozenset(own).union(*[self.sent[n] for n in kernel.before]))
         #: kernel → how many COLLECTIVEs come before the first that waits for it
-        self.turn = [len(self.kernels)] * len(self.kernels)
         turns = sum(kernel.ast.op is Ops.COLLECTIVE for kernel in template.kernels)
+        self.turn = [turns] * len(self.kernels)
         for number in reversed(range(len(self.kernels))):
             turn = self.turn[number]
             if template.kernels[number].ast.op is Ops.COLLECTIVE:

@@ -42,10 +42,12 @@ class Transport(Protocol):
     ) -> Request:
         """Begin a transfer in which these ranks take part, this one among them.
 
-        kind      "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "send", "receive"
+        kind      "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast" or "send"
         op        "ADD", "MUL", "MAX" or "MIN": what the first two combine with
-        sends     the bytes for each of the ranks, in their order; one for all where all get the same
-        receives  where what comes from each goes; one where it is combined. Lengths may differ and be zero
+        sends     the bytes for each of the ranks, in their order; one for all where all get the same. The
+                  first rank alone sends a broadcast; a "send" has something for one other rank at most
+        receives  where what comes from each goes; one where it is combined or comes from one. Lengths may
+                  differ and be zero
         """
 
 

@@ -85,6 +85,7 @@ def agree(asts: Iterable[UOp]) -> None:
 def _lengths(arg: CollectiveArg) -> str:
     """The elements that all of the group say alike; what two send each other differs from pair to pair."""
     alike = {"all_reduce": arg.receives, "reduce_scatter": arg.sends, "all_gather": arg.receives}
+    alike |= dict.fromkeys(("broadcast", "send"), arg.spans)
     return str(alike.get(arg.kind, ""))
 
 

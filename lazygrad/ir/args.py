@@ -118,13 +118,15 @@ class MultiArg(NamedTuple):
 class CollectiveArg(NamedTuple):
     """What a device sends to others and receives from them, in elements of memory.
 
-    kind      "all_reduce", "reduce_scatter", "all_gather" or "all_to_all"
+    kind      "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast" or "send": an all_to_all
+              in which each device sends to one other at most and receives from one at most
     op        what combines, of the first two
-    group     the devices that take part, in order
+    group     the devices that take part, in order; the first one of a broadcast is the one that sends
     place     which of them this one is
     sends     the elements [begin, end) of its source that go to each of the group; one for all of them where
-              all get the same
-    receives  how many elements come from each, one after another; one where they are combined
+              all get the same; none from a device that a broadcast goes to
+    receives  how many elements come from each, one after another; one where they are combined or come from
+              one; none for the device from which a broadcast comes
     shape     of the result
     spans     what all of the group have and want, by which those of different collectives differ on all ranks
               or on none

@@ -124,6 +124,9 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     BUFFER, or movements of these.
     """
 
+    turn_to_send: int
+    """schedule/multi: on a CONTIGUOUS that says how a value lies: what has an earlier turn is sent first."""
+
     in_plan: int
     """schedule/between_ranks: on a COLLECTIVE, the number of the plan in whose order it is."""
 

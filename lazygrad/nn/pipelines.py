@@ -9,11 +9,14 @@ moved by one along the axis of stages, so that each device sends its own to the 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..device.mesh import Mesh
-from ..tensor import Tensor
+from ..ir.args import MultiArg
+from ..schedule.layouts import copied, layout, renumbered, settled
+from ..schedule.multi import laid_in_turn, layout_of_value
+from ..tensor import Function, Tensor
 from ..tensor.transforms.derivatives import vmap
 from .state import Hidden, get_state_dict, parts_of
 
@@ -58,16 +61,13 @@ class Pipeline:
     def __call__(self, x: Tensor) -> Tensor:
         """What the last block gives for a batch."""
         stages, count = self._mesh.size(self._axis), self.microbatches
-        if x.shape[0] % count:
-            raise ValueError(f"{x.shape[0]} examples cannot be divided into {count} micro-batches")
-        # every count-th example, so that a batch that is split along the mesh remains where it is
-        given = x.reshape(x.shape[0] // count, count, *x.shape[1:])
+        given = self._microbatches(x)
         number = Tensor.arange(stages).reshape(stages, *[1] * x.ndim).shard(self._mesh, {0: self._axis})
         stage = vmap(self._stage)
         state: Tensor | None = None
         done = []
         for turn in range(count + stages - 1):
-            new = given[:, min(turn, count - 1)].unsqueeze(0)
+            new = given[min(turn, count - 1)].unsqueeze(0)
             # a stage whose turn it is not yet computes with what there is: zeros might have no gradient
             before = new.expand(stages, *new.shape[1:]) if state is None else _to_the_next(state)
             state = stage((number == 0).where(new, before), *self.weights.values())
@@ -76,12 +76,119 @@ class Pipeline:
         result = Tensor.stack(*done, dim=2)[stages - 1]
         return result.reshape(x.shape[0], *result.shape[2:])
 
+    def loss(self, function: Callable[..., Tensor], x: Tensor, *given: Tensor) -> Tensor:
+        """The mean over the micro-batches of what a function makes of each, for training.
+
+        function  of the last block's result for a micro-batch, and of that part of the tensors `given`: a
+                  number. It may use other tensors, such as those of a head
+        x, given  examples along the first axis, of one number
+
+        With the last stage there a micro-batch goes back at once, between those that still go forward (one
+        forward, one backward; Narayanan et al. 2021, "Efficient large-scale language model training on GPU
+        clusters using Megatron-LM", section 2.2). So stage s of p keeps what the backward pass needs of p - s
+        micro-batches, or one more, and not of all. As in `__call__` each device computes for `microbatches`
+        of `microbatches + p - 1` turns; in the others it does nothing. ValueError where sizes do not fit.
+        """
+        stages = self._mesh.size(self._axis)
+        parts = [self._microbatches(tensor) for tensor in (x, *given)]
+        if any(tensor.shape[0] != x.shape[0] for tensor in given):
+            told = ", ".join(str(tensor.shape[0]) for tensor in (x, *given))
+            raise ValueError(f"a pipeline is given tensors of as many examples each, not {told}")
+        at, own = self._layouts(parts[0][0]), self._layouts()
+        weights = [self._weights_of(stage, own[stage]) for stage in range(stages)]
+        mapped, ended = vmap(self._stage), vmap(function)
+        losses: list[Tensor] = []
+        for number, (part, *others) in enumerate(zip(*parts, strict=True)):
+            value: Tensor = _Begun.apply(part, at[0])
+            for stage in range(stages):
+                if stage:
+                    turns = 2 * number + stage - 1, 2 * number + 2 * stages - 1 - stage
+                    value = _Sent.apply(value, at[stage], at[stage - 1], turns)
+                value = mapped(value, *weights[stage][number])
+            losses.append(ended(value, *[other.unsqueeze(0) for other in others]).contiguous())
+        total = losses[0]
+        for value in losses[1:]:
+            total = total + value
+        return total.sum() / self.microbatches
+
+    def _weights_of(self, stage: int, target: MultiArg | None) -> list[list[Tensor]]:
+        """A stage's weights for each micro-batch. Of the gradients only their sum so far is kept: the last
+        micro-batch reads the weights, and each one those of the micro-batch after it, whose sum is its own
+        gradient and the sum before.
+        """
+        found = [[_own(weight, stage, target) for weight in self.weights.values()]]
+        for _ in range(1, self.microbatches):
+            found.append([_Summed.apply(weight) for weight in found[-1]])
+        return found[::-1]
+
+    def _layouts(self, x: Tensor | None = None) -> list[MultiArg | None]:
+        """How something with an axis of stages in front lies that one stage alone has, for each stage; None
+        on one device. Along the other axes of the mesh it lies as `x` does.
+        """
+        mesh, along = self._mesh, self._mesh.place(self._axis)
+        if len(mesh.devices) == 1:
+            return [None] * mesh.sizes[along]
+        lies = copied(mesh) if x is None else settled(layout_of_value(x.uop))
+        if lies.places[along] is not None or lies.mesh.devices != mesh.devices:
+            raise ValueError(f"the batch of a pipeline is copied along {self._axis!r} of {mesh}")
+        behind = renumbered(lies, {axis: axis + 1 for axis in lies.axes})
+        places = [0 if number == along else place for number, place in enumerate(behind.places)]
+        stages = mesh.sizes[along]
+        ends = [tuple([int(number >= stage) for number in range(stages)]) for stage in range(stages)]
+        return [layout(mesh, places, {**dict(behind.ends), 0: each}) for each in ends]
+
+    def _microbatches(self, x: Tensor) -> list[Tensor]:
+        """Every so many-th example, so that a batch that is split along the mesh remains where it is."""
+        count = self.microbatches
+        if x.shape[0] % count:
+            raise ValueError(f"{x.shape[0]} examples cannot be divided into {count} micro-batches")
+        given = x.reshape(x.shape[0] // count, count, *x.shape[1:])
+        return [given[:, number] for number in range(count)]
+
     def _stage(self, x: Tensor, *weights: Tensor) -> Tensor:
         """The blocks of one stage, whose tensors have an axis of blocks in front."""
         for number in range(self._blocks):
             with self._block.having([weight[number] for weight in weights]):
                 x = self._block.called(x)
         return x
+
+
+def _own(weight: Tensor, stage: int, target: MultiArg | None) -> Tensor:
+    """What one stage has of a weight of all, where it is."""
+    part = weight[stage : stage + 1]
+    return part if target is None else part._unary(laid_in_turn(part.uop, target))
+
+
+class _Summed(Function):
+    """A tensor whose gradient is stored."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+    def backward(self, grad: Tensor) -> Tensor:
+        return grad.contiguous()
+
+
+class _Begun(Function):
+    """A micro-batch on the first stage, with an axis of stages in front."""
+
+    def forward(self, x: Tensor, target: MultiArg | None) -> Tensor:
+        x = x.unsqueeze(0)
+        return x if target is None else x._unary(laid_in_turn(x.uop, target))
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, None]:
+        return grad.sum(0), None
+
+
+class _Sent(Function):
+    """What a stage has made, on the next one; its gradient goes back."""
+
+    def forward(self, x: Tensor, there: MultiArg, here: MultiArg, turns: tuple[int, int]) -> Tensor:
+        self.here, self.turn = here, turns[1]
+        return x._unary(laid_in_turn(x.uop, there, turns[0]))
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        return grad._unary(laid_in_turn(grad.uop, self.here, self.turn)), None, None, None
 
 
 def _to_the_next(state: Tensor) -> Tensor:

@@ -117,7 +117,7 @@ class Transport:
         all_gather      one                            one from each of the ranks
         all_to_all      one for each of the ranks      one from each of the ranks
         broadcast       one, on the first of `ranks`   one, on the others (the first may have one too)
-        send, receive   one, on the first of `ranks`   one, on the second: `ranks` are where from and where to
+        send            as all_to_all, empty but for one other rank at most
 
         op  how values are combined (`_rank_sums.OPS`); None where they are not
 
@@ -191,9 +191,10 @@ class Transport:
             whole = ranks == tuple(range(self.size))
             among = "all ranks" if whole else f"ranks {', '.join(map(str, ranks))}"
             what = f"{kind} ({op})" if op else kind
-            label = f"{what} of {nbytes} bytes of {str(dtype).removeprefix('dtypes.')} between {among}"
-            # Sends and receives match each other; lengths may differ between ranks.
-            alike = ("send" if kind == "receive" else kind), ranks, op, dtype.name
+            # All ranks tell the same, so nothing of what is another length on each.
+            size = "" if kind in ("all_to_all", "send") else f"{nbytes} bytes of "
+            label = f"{what} of {size}{str(dtype).removeprefix('dtypes.')} between {among}"
+            alike = kind, ranks, op, dtype.name
             if len(self._known) > 4096:
                 self._known.clear()
             found = self._known[key] = zlib.crc32(repr(alike).encode()) & 0xFFFF, label
@@ -418,20 +419,11 @@ def _broadcast(
     yield waits
 
 
-def _send(
-    group: Group, op: str | None, sends: list[Any], receives: list[Any], dtype: DType
-) -> Iterator[Phase]:
-    _expect("a message is between ranks,", group.ranks, 2)
-    _expect("a message sends buffers,", sends if group.me == 0 else receives, 1)
-    yield group.send(1, sends[0]) if group.me == 0 else group.receive(0, receives[0])
-
-
 _KINDS: dict[str, Callable[..., Iterator[Phase]]] = {
     "all_reduce": _all_reduce,
     "reduce_scatter": _reduce_scatter,
     "all_gather": _all_gather,
     "all_to_all": _all_to_all,
     "broadcast": _broadcast,
-    "send": _send,
-    "receive": _send,
+    "send": _all_to_all,
 }

@@ -6,6 +6,7 @@ collectives in one order: each names the one before it.
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import itertools
 import math
@@ -175,6 +176,13 @@ def exchanged_along(value: UOp, axis: int, wanted: Sequence[tuple[int, int]], ta
     size = spans[-1][1]
     first = spans[own][0]
     low, high = wanted[own]
+    messages = messages_between(spans, wanted)
+    if not messages:  # all have what they want
+        return multi([permute(part_of(part, 0, low - first, high - first), back)], target)
+    root = _has_all(spans, wanted)
+    if root is not None:
+        made = _from_one(part, root, group, own, (low, high), first, rest, [spans, wanted])
+        return multi([permute(made, back)], target)
     receives = [_common(span, (low, high)) for span in spans]
     counts = [(end - begin) * rest for begin, end in receives]
     result: Any = (high - low, *shape[1:])
@@ -183,8 +191,65 @@ def exchanged_along(value: UOp, axis: int, wanted: Sequence[tuple[int, int]], ta
     else:
         common = [_common(spans[own], want) for want in wanted]
         sends = [((begin - first) * rest, (end - first) * rest) for begin, end in common]
-        made = _node("all_to_all", part, None, group, own, sends, counts, result, [spans, wanted])
+        kind = "send" if _in_pairs(messages) else "all_to_all"
+        made = _node(kind, part, None, group, own, sends, counts, result, [spans, wanted])
     return multi([permute(made, back)], target)
+
+
+def _from_one(
+    part: UOp,
+    root: int,
+    group: tuple[str, ...],
+    own: int,
+    wanted: tuple[int, int],
+    first: int,
+    rest: int,
+    told: Sequence[Sequence[tuple[int, int]]],
+) -> UOp:
+    """What one member of a group has and all want. That one has no use for what comes back: nothing does."""
+    low, high = wanted
+    shape = _static(part)
+    others = (group[root], *group[:root], *group[root + 1 :])
+    place = others.index(group[own])
+    if place:
+        count = (high - low) * rest
+        return _node("broadcast", part, None, others, place, (), [count], (high - low, *shape[1:]), told)
+    span = (low - first) * rest, (high - first) * rest
+    _node("broadcast", part, None, others, 0, [span], (), (0, *shape[1:]), told)
+    return part_of(part, 0, low - first, high - first)
+
+
+def _has_all(spans: Sequence[tuple[int, int]], wanted: Sequence[tuple[int, int]]) -> int | None:
+    """Which member has what all want, if all want the same and one has it."""
+    low, high = wanted[0]
+    if any(want != (low, high) for want in wanted):
+        return None
+    return next((n for n, (begin, end) in enumerate(spans) if begin <= low and high <= end), None)
+
+
+def messages_between(
+    spans: Sequence[tuple[int, int]], wanted: Sequence[tuple[int, int]]
+) -> list[tuple[int, int, int]]:
+    """Which member sends to which other one, and how many elements of the axis.
+
+    spans, wanted  what each of the group has, one after another, and what each wants
+    """
+    ends = [end for _, end in spans]
+    found = []
+    for receiver, (low, high) in enumerate(wanted):
+        sender = bisect.bisect_right(ends, low)
+        while low < high and sender < len(spans) and spans[sender][0] < high:
+            begin, end = _common(spans[sender], (low, high))
+            if begin < end and sender != receiver:
+                found.append((sender, receiver, end - begin))
+            sender += 1
+    return found
+
+
+def _in_pairs(messages: Sequence[tuple[int, int, int]]) -> bool:
+    """Whether each member sends to one other at most, and receives from one at most."""
+    senders, receivers = {m[0] for m in messages}, {m[1] for m in messages}
+    return len(senders) == len(receivers) == len(messages)
 
 
 def _common(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:

@@ -47,9 +47,20 @@ def fetch(value: UOp, spans: Sequence[Span], device: str) -> UOp:
                 f"a part with symbolic ends of a tensor that is sharded along axis {axis}"
             )
     if not all_here(arg.mesh):
-        return on_device(shrink(on_each(value).src[0], spans), device)
+        return _from_ranks(value, spans, device)
     place = arg.devices.index(device) if device in arg.devices else 0
     return _pieces(value, tuple(spans), device, list(coordinates(arg.mesh, place)), arg.axes)
+
+
+def _from_ranks(value: UOp, spans: Sequence[Span], device: str) -> UOp:
+    """What `fetch` gives on each rank: along the axes that are split, no more is sent than the part."""
+    inner = list(spans)
+    for axis in value.arg.axes:
+        begin, end = spans[axis]
+        count = len(spans_of(value, axis))
+        value = moved_along(value, axis, [(begin, end)] * count)
+        inner[axis] = (0, end - begin)
+    return on_device(shrink(value.src[0], inner), device)
 
 
 def _pieces(value: UOp, spans: tuple[Span, ...], device: str, at: list[int], axes: tuple[int, ...]) -> UOp:

@@ -47,7 +47,7 @@ def separated(roots: Sequence[UOp], behind: UOp | None = None) -> list[UOp]:
     """
     roots = [effective(root) for root in roots]
     found: dict[UOp, None] = {}
-    order = toposort_effective(roots)
+    order = _in_turn(roots, toposort_effective(roots))
     graph = digest_of(roots, order) if world().agree is not None else b""  # nodes become others below
     with in_order(behind) as last_collective:
         separation = Separation(order, RULES, NO_RULE)
@@ -62,6 +62,14 @@ def separated(roots: Sequence[UOp], behind: UOp | None = None) -> list[UOp]:
         found[last] = None
         note_planned(graph)
     return list(found)
+
+
+def _in_turn(roots: list[UOp], order: list[UOp]) -> list[UOp]:
+    """The nodes in an order in which those that have a turn come in it: so ranks send in that order."""
+    turns = [node for node in order if "turn_to_send" in node.facts]
+    if not turns:
+        return order
+    return toposort_effective([*sorted(turns, key=lambda node: node.facts["turn_to_send"]), *roots])
 
 
 def separate_devices(asked: Asked) -> Asked:
@@ -122,6 +130,17 @@ def sharded(node: UOp, target: MultiArg) -> UOp:
         return held if whole == target else UOp(Ops.CONTIGUOUS, node.dtype, (held,), target)
     parts = [part_at(node, target, place) for place in target.here]
     return multi([in_memory_of_its_own(p, d) for p, d in zip(parts, target.local, strict=True)], target)
+
+
+def laid_in_turn(node: UOp, target: MultiArg, turn: int | None = None) -> UOp:
+    """A value that several devices hold, laid as said.
+
+    turn  ranks send what has an earlier turn first, whatever the order of the results in a graph
+    """
+    made = UOp(Ops.CONTIGUOUS, node.dtype, (node,), target)
+    if turn is not None:
+        made.facts["turn_to_send"] = turn
+    return made
 
 
 def _copy_to(node: UOp, device: str) -> UOp:

@@ -305,7 +305,7 @@ def _shrink(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
         begin, end = node.arg[axis]
         size = shape_of(value)[axis]
         if (begin, end) != (0, size):
-            value = _spread_anew(value, axis, sub(0, begin), sub(end, begin), node)
+            value = _spread_anew(walk, value, axis, sub(0, begin), sub(end, begin), node)
     for axis in range(len(others)):
         if axis in value.arg.axes or axis in sources[0].arg.axes:
             others[axis] = None
@@ -325,13 +325,14 @@ def _pad(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
         others[axis] = (0, 0)
         if (before, after) != (0, 0):
             size = add(add(before, shape_of(value)[axis]), after)
-            value = _spread_anew(value, axis, before, size, node)
+            value = _spread_anew(walk, value, axis, before, size, node)
     return each(value, lambda part: pad(part, others), value.arg)
 
 
-def _spread_anew(value: UOp, axis: int, before: sint, size: sint, node: UOp) -> UOp:
-    """A shrink or a pad along a sharded axis: the result is spread evenly over the devices again, or is on
-    each of them where it has fewer elements than there are devices.
+def _spread_anew(walk: Separation, value: UOp, axis: int, before: sint, size: sint, node: UOp) -> UOp:
+    """A shrink or a pad along a sharded axis: the result lies as its reader wants it. If that wants nothing
+    it is spread evenly over the devices again, or is on each of them if it has fewer elements than there are
+    devices.
 
     before  how many zeros come before the first element (negative: elements that are left out)
     size    of the axis of the result
@@ -341,15 +342,19 @@ def _spread_anew(value: UOp, axis: int, before: sint, size: sint, node: UOp) -> 
         raise NotImplementedError(
             f"{node.op.name.lower()} with symbolic sizes along axis {axis}, along which a tensor is sharded"
         )
-    count = len(spans_of(value, axis))
-    copied = size < count
-    spans = [(0, size)] * count if copied else spans_to(even_ends(size, count))
+    count, along = len(spans_of(value, axis)), mesh_axes(arg, axis)
+    wish = walk.wishes.get(node)
+    wanted_ends = None
+    if wish is not None and wish.mesh == arg.mesh and mesh_axes(wish, axis) == along:
+        wanted_ends = dict(wish.ends)[axis]
+    ends = even_ends(size, count) if wanted_ends is None else wanted_ends
+    copied = size < count and wanted_ends is None
+    spans = [(0, size)] * count if copied else spans_to(ends)
     wanted = []
     for begin, end in spans:
         low = min(max(begin - before, 0), length)
         wanted.append((low, max(min(end - before, length), low)))
     moved = moved_along(value, axis, wanted)
-    along = mesh_axes(arg, axis)
     parts = []
     for part, place in zip(moved.src, arg.here, strict=True):
         number = number_along(arg.mesh, place, along)
@@ -358,7 +363,7 @@ def _spread_anew(value: UOp, axis: int, before: sint, size: sint, node: UOp) -> 
         # zeros alone remain what they were made of: on another rank the same node has elements
         gaps[axis] = (0, end - begin) if low == high else (low - (begin - before), (end - before) - high)
         parts.append(pad(part, gaps))
-    target = without_axis(arg, axis) if copied else with_ends(arg, axis, even_ends(size, count))
+    target = without_axis(arg, axis) if copied else with_ends(arg, axis, ends)
     return multi(parts, target)
 
 

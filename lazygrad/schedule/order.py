@@ -12,11 +12,15 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..ir.ops import Ops
 from .memory import touching_kernels
 from .template import KernelTemplate, Place, Ref, Template
 
 #: Fewer kernels have next to nothing to choose.
 SHORTEST = 4
+#: So little of what it reads a kernel of a rank may take more than it frees: a choice, above what a bias's
+#: gradient is of what it sums up, below what a layer makes of what it reads.
+LITTLE = 1 / 4
 
 
 def order_kernels(template: Template) -> Template:
@@ -33,14 +37,19 @@ def order_kernels(template: Template) -> Template:
     given = list(range(len(kernels)))
     depth = _depth_first(template, before)
     orders = [given, depth, _freeing_early(given, before, memory), _freeing_early(depth, before, memory)]
+    if any(
+        kernel.ast.op is Ops.COLLECTIVE for kernel in kernels
+    ):  # what comes from others is kept until then
+        orders.insert(0, _freeing_early(depth, before, memory, LITTLE))
     best = min(orders, key=lambda order: _most(order, memory))
     return template if best == given else reordered(template, best)
 
 
 def kernels_before(kernel: KernelTemplate) -> list[int]:
-    """The kernels that have to run before one."""
+    """The kernels that have to run before one; of a COLLECTIVE first the one that is sent before it."""
     found = [output.into for output in kernel.outputs if output.into is not None]
-    places = [place_of(reference) for reference in (*found, *kernel.inputs)]
+    read = kernel.inputs[::-1] if kernel.ast.op is Ops.COLLECTIVE else kernel.inputs
+    places = [place_of(reference) for reference in (*found, *read)]
     return list(dict.fromkeys([*(place[0] for place in places if place is not None), *kernel.after]))
 
 
@@ -67,11 +76,15 @@ def _depth_first(template: Template, before: Sequence[Sequence[int]]) -> list[in
 
 
 def _freeing_early(
-    order: Sequence[int], before: Sequence[Sequence[int]], memory: Sequence[tuple[list[int], int]]
+    order: Sequence[int],
+    before: Sequence[Sequence[int]],
+    memory: Sequence[tuple[list[int], int]],
+    little: float = 0.0,
 ) -> list[int]:
     """The order, but whatever is ready and takes no more memory than it frees comes at once.
 
     before  the kernels that must run before each     memory  (who uses it, bytes)
+    little  this part of what it uses it may take more: of several that read a memory only the last frees it
     """
     rank = {kernel: number for number, kernel in enumerate(order)}
     after: list[list[int]] = [[] for _ in order]
@@ -87,6 +100,7 @@ def _freeing_early(
         for kernel in users:
             used_by[kernel].append(number)
             grows[kernel] += nbytes if len(users) > 1 else 0
+    spare = [little * sum(memory[number][1] for number in numbers) for numbers in used_by] if little else []
     ready = [rank[kernel] for kernel in order if not waits[kernel]]
     heapq.heapify(ready)
     early: list[tuple[int, int]] = []  # (how much it grows, its rank), perhaps as it was
@@ -121,7 +135,7 @@ def _freeing_early(
                 heapq.heappush(ready, rank[later])
                 changed.append(later)
         for each in changed:
-            if not waits[each] and grows[each] <= 0:
+            if not waits[each] and grows[each] <= (spare[each] if little else 0):
                 heapq.heappush(early, (grows[each], rank[each]))
     return list(done)
 

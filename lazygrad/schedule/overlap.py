@@ -4,8 +4,9 @@
 
 A COLLECTIVE begins as soon as what it sends is there. Kernels that need its result come after those that do
 not. So that values in between do not pile up, no more than AHEAD are under way: before another one begins,
-what needs the oldest runs. (Rajbhandari et al. 2020, "ZeRO", fetch the weights of the next layer likewise.)
-The order of the COLLECTIVEs among themselves stays, as on all ranks.
+what needs the oldest runs; and no kernel runs that came behind so many COLLECTIVEs which have not begun.
+(Rajbhandari et al. 2020, "ZeRO", fetch the weights of the next layer likewise.) The order of the COLLECTIVEs
+among themselves stays, as on all ranks.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class _Overlap:
     """One walk through a plan.
 
     needs   kernel → the kernels that it waits for     reads   the same without the COLLECTIVE before its own
-    flying  COLLECTIVEs that have begun, and that nothing has needed yet
+    unsent  COLLECTIVEs that have not begun
+    flying  those that have, and that nothing has needed yet
     """
 
     def __init__(self, template: Template) -> None:
@@ -46,6 +48,7 @@ class _Overlap:
             for earlier in reads:
                 self.readers[earlier].add(number)
         self.waiting = list(range(len(kernels)))
+        self.unsent = [number for number in self.waiting if self.sends[number]]
         self.done: dict[int, None] = {}
         self.flying: list[int] = []
 
@@ -58,6 +61,7 @@ class _Overlap:
             self.flying = [flying for flying in self.flying if flying not in self.reads[number]]
             if self.sends[number]:
                 self.flying.append(number)
+                self.unsent.remove(number)
         return list(self.done)
 
     def _next(self) -> int:
@@ -69,7 +73,10 @@ class _Overlap:
             return send
         held = self.flying if send is None else self.flying[1:]
         kernels = [number for number in ready if not self.sends[number]]
-        free = (number for number in kernels if not self.reads[number].intersection(held))
+        end = self.unsent[AHEAD - 1] if len(self.unsent) >= AHEAD else len(self.sends)
+        oldest = set(self.flying).difference(held)  # what needs it has to run
+        near = (n for n in kernels if n < end or not oldest.isdisjoint(self.reads[n]))
+        free = (n for n in near if not self.reads[n].intersection(held))
         found = next(free, None)
         if found is None:
             found = send if send is not None else kernels[0]

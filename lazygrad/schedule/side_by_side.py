@@ -28,6 +28,7 @@ from ..shape.view import View
 from ..target import Target
 from .lifted_numbers import argument_name
 from .order import kernels_before, place_of
+from .overlap import AHEAD
 from .template import KernelTemplate, Output, Place, Ref, Template
 
 #: A kernel is short that takes at most so many times what joining it saves: for others, that is below 1 %.
@@ -95,6 +96,16 @@ class _Joining:
         for kernel in self.kernels:
             own = {n for n in kernel.before if template.kernels[n].ast.op is Ops.COLLECTIVE}
             self.sent.append(frozenset(own).union(*[self.sent[n] for n in kernel.before]))
+        #: kernel → how many COLLECTIVEs come before the first that waits for it
+        turns = sum(kernel.ast.op is Ops.COLLECTIVE for kernel in template.kernels)
+        self.turn = [turns] * len(self.kernels)
+        for number in reversed(range(len(self.kernels))):
+            turn = self.turn[number]
+            if template.kernels[number].ast.op is Ops.COLLECTIVE:
+                turns -= 1
+                turn = turns
+            for n in self.kernels[number].before:
+                self.turn[n] = min(self.turn[n], turn)
         #: the kernels that some kernel waits for which checks indices: a check comes before what is written
         self.checked = set[int]()
         for number in reversed(range(len(self.kernels))):
@@ -128,6 +139,9 @@ class _Joining:
         """Whether a kernel can be one with those of a set, and either is short."""
         if any(self.sent[n] != self.sent[number] for n in others):
             return False  # what needs no result of other ranks runs meanwhile
+        turns = [self.turn[n] for n in (*others, number)]
+        if max(turns) - min(turns) >= AHEAD:
+            return False  # what is sent much later is made later
         numbers = [*others, number]
         if any(n in self.checked for n in numbers) and any(self.kernels[n].writes_old for n in numbers):
             return False

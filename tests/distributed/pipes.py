@@ -73,8 +73,17 @@ class Pipes:
     ) -> Done:
         self.log.append((kind, [len(s) for s in sends], [len(r) for r in receives]))
         done = Done()
+        if kind == "broadcast":
+            sends, receives = self._from_the_first(ranks, sends, receives)
         self.work.put((done, ranks, op, sends, receives, dtype))
         return done
+
+    def _from_the_first(self, ranks: Any, sends: Any, receives: Any) -> tuple[list[Any], list[Any]]:
+        """What each sends to each, and gets from each, of what the first one sends."""
+        none = memoryview(bytearray())
+        into = [none] * len(ranks) if self.rank == ranks[0] else [*receives, *[none] * (len(ranks) - 1)]
+        out = [none, *[sends[0]] * (len(ranks) - 1)] if self.rank == ranks[0] else [none] * len(ranks)
+        return out, into
 
     def _run(self) -> None:
         while True:

@@ -7,6 +7,7 @@ import pytest
 from lazygrad.distributed import world_mesh
 from lazygrad.distributed.__main__ import main
 from lazygrad.distributed.prediction.links import REACHED, Links
+from lazygrad.ir.args import CollectiveArg
 
 #: A layer whose first weight is split by columns and whose second by rows; the batch is split.
 SCRIPT = """
@@ -67,6 +68,22 @@ def test_an_all_to_all_sends_to_other_groups_what_they_get():
     within = 16e6 * 7 / 16 / (450e9 * REACHED) + 3 * 3e-6
     between = 16e6 * 8 / 16 / (50e9 * REACHED) + 8e-6
     assert links.time("all_to_all", 1e6, 16e6, range(16)) == pytest.approx(within + between)
+
+
+def test_a_broadcast_goes_down_a_tree():
+    links = Links.of("nvlink8,ib400", "sm_90")
+    within, between = 8e6 / (450e9 * REACHED) + 3e-6, 8e6 / (50e9 * REACHED) + 8e-6
+    assert links.time("broadcast", 0, 8e6, range(16)) == pytest.approx(3 * within + between)
+
+
+def test_a_send_takes_as_long_as_its_slowest_pair():
+    """Each of nine devices sends two rows to the next one; between the last two there is no NVLink."""
+    links = Links.of("nvlink8,ib400", "sm_90")
+    have = tuple((2 * n, 2 * n + 2) for n in range(9))
+    want = ((0, 0), *have[:-1])
+    group = tuple(f"NULL:{n}" for n in range(9))
+    arg = CollectiveArg("send", None, group, 0, ((0, 0),) * 9, (0,) * 9, (0, 1000), (have, want))
+    assert links.seconds(arg, 2, range(9)) == pytest.approx(4000 / (50e9 * REACHED) + 8e-6)
 
 
 def test_one_device_sends_nothing():

@@ -127,3 +127,36 @@ def test_a_sequence_in_parts_is_gathered_and_added_up_in_parts(tmp_path: Path) -
     kinds = ["all_gather", "reduce_scatter"] * 2
     places = ["Placement(model: axis 1)"] * 2
     assert run_ranks(tmp_path, 2, SEQUENCE) == [f"{kinds} {' '.join(places)}\n"] * 2
+
+
+#: What one rank has and all need, and what moves from one to another, in a captured step with its gradient.
+MOVED = """
+import numpy as np
+from lazygrad import Tensor, TinyJit
+from lazygrad.distributed import Mesh
+rows = np.random.default_rng(0).random((7, 3), np.float32)
+
+def loss(x):
+    return ((x[3] + x) * x.roll(1, 0) - x.flip(0) * x.pad(((2, 0), (0, 0)))[:7]).square().sum()
+
+@TinyJit
+def step(x):
+    x = x.detach().requires_grad_()
+    loss(x).backward()
+    return x.grad.contiguous().realize()
+
+one = Tensor(rows, requires_grad=True)
+loss(one).backward()
+for number in range(4):
+    transport.log.clear()
+    found = step(Tensor(rows).shard(Mesh(3, "data"), {0: "data"}).realize())
+kinds = sorted({kind for kind, *_ in transport.log})
+assert np.allclose(found.numpy(), one.grad.numpy(), rtol=1e-5)
+print(len(step.captures), kinds)
+"""
+
+
+@pytest.mark.slow
+def test_what_moves_between_three_ranks_is_sent(tmp_path: Path) -> None:
+    kinds = "['all_to_all', 'broadcast', 'reduce_scatter', 'send']"
+    assert run_ranks(tmp_path, 3, MOVED) == [f"1 {kinds}\n"] * 3

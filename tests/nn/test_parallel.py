@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lazygrad import Tensor, nn
+from lazygrad import Tensor, TinyJit, nn
+from lazygrad.config import Context
+from lazygrad.device.world import World, set_world
 from lazygrad.distributed import Mesh
+from lazygrad.engine.replay import Replay
+from lazygrad.events import listeners
 from lazygrad.nn import parallel
 
 SLOW = pytest.mark.slow
@@ -110,11 +115,95 @@ def test_a_pipeline_has_the_numbers_of_its_blocks() -> None:
     assert np.allclose(gradient.numpy().reshape(4, 3, 3), wanted, rtol=1e-4, atol=1e-7)
 
 
+@SLOW
+@pytest.mark.parametrize(("sizes", "names"), [((2, 2), ("data", "pipe")), ((3, 1), ("pipe", "data"))])
+def test_one_forward_one_backward_has_the_numbers_of_its_blocks(
+    sizes: tuple[int, ...], names: tuple[str, ...]
+) -> None:
+    """The gradients of the weights, of a head in the loss, and of what is before the pipeline."""
+    mesh = Mesh(sizes, names)
+    blocks, head = [nn.Linear(3, 3) for _ in range(2 * mesh.size("pipe"))], nn.Linear(3, 2)
+    x, y = Tensor.rand(8, 3), Tensor([0, 1] * 4)
+    before = x.detach().requires_grad_()
+    head(before.sequential(blocks)).sparse_categorical_crossentropy(y).backward()
+    wanted = [np.stack([block.weight.grad.numpy() for block in blocks])]  # type: ignore[union-attr]
+    wanted += [tensor.grad.numpy() for tensor in (head.weight, before)]  # type: ignore[union-attr]
+    head.weight.grad = head.bias.grad = None  # type: ignore[union-attr]
+    parallel.data_parallel(head, mesh)
+    pipeline = parallel.Pipeline(blocks, mesh, microbatches=4)
+    x, y = x.shard(mesh, {0: "data"}).requires_grad_(), y.shard(mesh, {0: "data"})
+    pipeline.loss(lambda out, y: head(out).sparse_categorical_crossentropy(y), x, y).backward()
+    weights = pipeline.weights["weight"]
+    for tensor, gradient in zip((weights, head.weight, x), wanted, strict=True):
+        assert tensor.grad is not None
+        assert np.allclose(tensor.grad.numpy().reshape(gradient.shape), gradient, rtol=1e-4, atol=1e-7)
+    assert weights.grad is not None
+    assert weights.grad.placement == weights.placement
+
+
+def captured(rank: int, microbatches: int, way: str) -> Replay:
+    """A step of two stages of one block each, on devices that only count."""
+    found: list[Replay] = []
+
+    def happened(kind: str, begin: float, end: float, what: Any) -> None:
+        if kind == "capture":
+            found.append(what[1])
+
+    listener = types.SimpleNamespace(happened=happened)
+    before = set_world(World(rank, 2))
+    listeners.append(listener)
+    try:
+        mesh = Mesh(2, "pipe", ("NULL", "NULL:1"))
+        with Context(DEV="NULL"):
+            pipeline = parallel.Pipeline([nn.Linear(8, 8) for _ in range(2)], mesh, microbatches=microbatches)
+        weights = list(pipeline.weights.values())
+
+        @TinyJit
+        def step(x: Tensor) -> list[Tensor]:
+            if way == "all":
+                loss = pipeline(x).tanh().square().mean()
+            else:
+                loss = pipeline.loss(lambda out: out.tanh().square().mean(), x)
+            return Tensor.realize(*loss.gradient(*weights))
+
+        for _ in range(3):
+            step(Tensor.empty(64 * microbatches, 8, device="NULL").shard(mesh).realize())
+    finally:
+        listeners.remove(listener)
+        set_world(before)
+    return found[0]
+
+
+def test_a_stage_keeps_few_microbatches() -> None:
+    """It sends and receives in the order of one forward, one backward; so what it keeps does not grow with
+    the number of micro-batches, as it does where all go forward first.
+    """
+    first, longer = captured(0, 4, "1f1b"), captured(0, 8, "1f1b")
+    actions = [action for batch in first.batches for action in batch.actions]
+    sent = [action.item.ast.arg for action in actions if action.kind == "collective"]
+    order = ["forward" if arg.sends[1][1] else "back" for arg in sent if arg.kind == "send"]
+    assert order == ["forward"] + ["forward", "back"] * 3 + ["back"]
+    assert longer.taken_bytes == first.taken_bytes
+    assert longer.taken_bytes < captured(0, 8, "all").taken_bytes / 2
+
+
 PIPELINES: dict[str, tuple[Callable[[], Any], str]] = {
     "stages": (lambda: parallel.Pipeline([nn.Linear(2, 2)] * 3, MESH, "data"), "3 blocks .* 2 stages"),
     "shapes": (
         lambda: parallel.Pipeline([nn.Linear(2, 2), nn.Linear(3, 3)], MESH, "data"),
         "same names, shapes",
+    ),
+    "given": (
+        lambda: parallel.Pipeline([nn.Linear(2, 2)] * 2, MESH, "data").loss(
+            lambda out, y: out.mean(), Tensor.ones(4, 2).shard(MESH), Tensor.ones(2).shard(MESH)
+        ),
+        "as many examples each, not 4, 2",
+    ),
+    "split": (
+        lambda: parallel.Pipeline([nn.Linear(2, 2)] * 2, MESH, "data").loss(
+            lambda out: out.mean(), Tensor.ones(4, 2).shard(MESH, {0: "data"})
+        ),
+        "the batch of a pipeline is copied along 'data'",
     ),
     "batch": (
         lambda: parallel.Pipeline([nn.Linear(2, 2)] * 2, MESH, "data")(Tensor.ones(3, 2).shard(MESH)),

@@ -11,8 +11,12 @@ Of n bytes, with p devices, bandwidth B and latency a, on one level:
     all-reduce                         2 n (p-1)/p / B + 2 a log2 p
     reduce-scatter, all-gather           n (p-1)/p / B +   a log2 p
     all-to-all                           n (p-1)/p / B +   a log2 p
+    broadcast                          (n / B + a) log2 p
+    send                                 n / B + a
 
-For a reduce-scatter n is what a device gives, for an all-gather what it has in the end.
+A broadcast goes down a binomial tree (runtime/_mpi.py), a send straight from one device to another, over the
+links of the pair that is furthest apart. For a reduce-scatter n is what a device gives, for an all-gather
+what it has in the end.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ...ir.args import CollectiveArg
+from ...schedule.between_ranks import messages_between
 
 #: What of a link's bandwidth a collective reaches: a choice, between the 0.7 and 0.95 that are reported of
 #: large all-reduces on NVLink and InfiniBand (NCCL's tests).
@@ -88,6 +93,8 @@ class Links:
 
         itemsize  bytes of an element     places  of the group's devices among all
         """
+        if arg.kind == "send":
+            return self._sent(arg, itemsize, places)
         given = max((end - begin for begin, end in arg.sends), default=0) * itemsize
         taken = sum(arg.receives) * itemsize
         return self.time(arg.kind, given, taken, places)
@@ -106,7 +113,22 @@ class Links:
             return _halved(steps, taken * len(places))
         if kind == "all_gather":
             return _halved(steps, taken)
+        if kind == "broadcast":
+            nbytes = max(given, taken)
+            return sum(
+                math.log2(n) * (nbytes / (link.bandwidth * REACHED) + link.latency) for link, n in steps
+            )
         return _exchanged(steps, taken, len(places))
+
+    def _sent(self, arg: CollectiveArg, itemsize: int, places: Sequence[int]) -> float:
+        """The longest of the messages of pairs, which are on their way at the same time."""
+        spans, wanted = arg.spans
+        row, longest = math.prod(arg.shape[1:]) * itemsize, 0.0
+        for sender, receiver, count in messages_between(spans, wanted):
+            pair = (places[sender], places[receiver])
+            link = self.levels[self.level_of(pair)]
+            longest = max(longest, count * row / (link.bandwidth * REACHED) + link.latency)
+        return longest
 
     def level_of(self, places: Sequence[int]) -> int:
         """The outermost level that a group of devices needs."""

@@ -212,7 +212,10 @@ class Movement(Tensor):
                     f"roll along an axis of symbolic size is not supported: shape {shape_text(self.shape)}"
                 )
             start = -amount % size if size else 0
-            if start:
+            if start and isinstance(self.device, tuple):  # what leaves a device is sent, and nothing else
+                pieces = result._window(place, start, size), result._window(place, 0, start)
+                result = pieces[0].cat(pieces[1], dim=place)
+            elif start:
                 # twice the axis, and the window that begins inside the first copy
                 twice = result.unsqueeze(place).expand((*self.shape[:place], 2, *self.shape[place:]))
                 result = twice.flatten(place, place + 1)._window(place, start, start + size)

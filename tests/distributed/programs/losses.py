@@ -11,7 +11,7 @@ import numpy as np
 from lazygrad import Tensor, TinyJit, distributed, nn
 from lazygrad.nn import parallel
 
-WAYS = ("data", "zero1", "zero3", "tensor", "sequence", "pipeline")
+WAYS = ("data", "zero1", "zero3", "tensor", "sequence", "pipeline", "1f1b")
 
 
 class Block:
@@ -41,6 +41,14 @@ class Model:
             x = block(x)
         return self.head(x).mean(1)
 
+    def loss(self, x: Tensor, y: Tensor, way: str) -> Tensor:
+        if way == "1f1b" and isinstance(self.blocks, parallel.Pipeline):
+            return self.blocks.loss(self.ended, x, y)
+        return self(x).sparse_categorical_crossentropy(y)
+
+    def ended(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.head(x).mean(1).sparse_categorical_crossentropy(y)
+
 
 def divided(model: Model, way: str, mesh: distributed.Mesh) -> dict[int, str]:
     """Divide a model in a way; how the batch lies then."""
@@ -55,7 +63,7 @@ def divided(model: Model, way: str, mesh: distributed.Mesh) -> dict[int, str]:
                 block.whole = mesh
             return {1: "ranks"}
         return {}
-    elif way == "pipeline":
+    elif way in ("pipeline", "1f1b"):
         model.blocks = parallel.Pipeline(model.blocks, mesh, "ranks", microbatches=4)
         parallel.data_parallel(model.head, mesh)
         return {}
@@ -75,7 +83,7 @@ def train(way: str, steps: int, mesh: distributed.Mesh | None) -> list[float]:
     def step(x: Tensor, y: Tensor) -> Tensor:
         with Tensor.train():
             optimizer.zero_grad()
-            loss = model(x).sparse_categorical_crossentropy(y)
+            loss = model.loss(x, y, way)
             loss.backward()
             optimizer.step()
         return loss

@@ -157,8 +157,10 @@ def _one_reduction(links: Sequence[UOp], source: UOp) -> UOp | None:
             return None  # rows and columns are better summed one after the other
         moved = shrink(moved, spans)
     after = _count(shape_of(moved))
-    if len(reductions) == 1 and after > (1 - DIVIDED) * before and _divides(base_and_tracker(moved)[1]):
-        return None
+    if len(reductions) == 1 and after > (1 - DIVIDED) * before:
+        divides = _divides(base_and_tracker(moved)[1])
+        if divides and not _divides(base_and_tracker(source)[1]):
+            return None
     if after >= before if len(reductions) == 1 else after > MORE * before:
         return None
     axes = tuple(range(len(shape), len(shape_of(moved))))

@@ -37,9 +37,8 @@ def order_kernels(template: Template) -> Template:
     given = list(range(len(kernels)))
     depth = _depth_first(template, before)
     orders = [given, depth, _freeing_early(given, before, memory), _freeing_early(depth, before, memory)]
-    if any(
-        kernel.ast.op is Ops.COLLECTIVE for kernel in kernels
-    ):  # what comes from others is kept until then
+    if any(kernel.ast.op is Ops.COLLECTIVE for kernel in kernels):
+        # what comes from others is kept until it is summed up
         orders.insert(0, _freeing_early(depth, before, memory, LITTLE))
     best = min(orders, key=lambda order: _most(order, memory))
     return template if best == given else reordered(template, best)

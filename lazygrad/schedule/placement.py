@@ -168,10 +168,8 @@ class Placement:
         if evaluations <= count:
             return ""
         trip = count * self.target.memory.trip + self.target.launch.kernel
-        again, hit = (
-            evaluations - count,
-            self.target.memory.hit,
-        )  # who reads what is stored pays a hit each time
+        again = evaluations - count
+        hit = self.target.memory.hit  # who reads what is stored pays one each time
         extra = again * (self.weights.cost[node] - hit)
         if extra > trip:
             extra = again * (self.weights.exact_cost(node, trip // again + hit) - hit)

@@ -294,15 +294,10 @@ class Tiling:
         roles = self.roles
         if not one_block:
             around = self.around()
-            inside = (
-                around[1:]
-                if around
-                else [
-                    axis
-                    for axis in self._other_outputs()
-                    if axis.ranges and not self._moves(axis, roles.copied)
-                ]
-            )
+            inside = around[1:]
+            if not around:
+                outputs = [axis for axis in self._other_outputs() if axis.ranges]
+                inside = [axis for axis in outputs if not self._moves(axis, roles.copied)]
             return math.prod([size_of(axis) or 1 for axis in (roles.rows, *inside)])
         outputs = [axis for axis in self.facts.loops.axes if axis.output and axis is not roles.lanes]
         moved = frozenset(r for access in roles.copied for r in ranges_of(access.node))

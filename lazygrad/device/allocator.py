@@ -162,8 +162,7 @@ class Allocator:
         """A block of at least `nbytes`; it may hold old data unless `zero`."""
         if ended or ended_exports:
             take_back()
-        unit = self.alignment
-        rounded = -(-nbytes // unit) * unit or unit
+        rounded = self._rounded(nbytes)
         handle = None
         released: list[Any] = []
         with table_lock:
@@ -220,8 +219,7 @@ class Allocator:
         """Take back a block that `alloc` gave. A `shared` one, that others still see, is left to them."""
         if listeners:
             tell("free", None, handle)
-        unit = self.alignment
-        rounded = -(-handle.nbytes // unit) * unit or unit
+        rounded = self._rounded(handle.nbytes)
         released: list[Any] = []
         with table_lock:
             GlobalCounters.held -= handle.nbytes
@@ -231,7 +229,7 @@ class Allocator:
             if options.nolru or rounded > self.cache_limit:
                 released.append(handle)
             else:
-                key = rounded if options is DEFAULT_SPEC else _kind(rounded, options)
+                key = _kind(rounded, options)
                 kept = self._kept.get(key)
                 if kept is None:
                     kept = self._kept[key] = []

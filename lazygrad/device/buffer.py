@@ -237,9 +237,7 @@ class Buffer:
                 self._base.views -= 1
         elif self._owned and self.allocator is not None:
             self._owned = False
-            if ended_exports:
-                count_ended_exports()
-            self.allocator.free(handle, self.options or DEFAULT_SPEC, self._exported > 0)
+            self.allocator.free(handle, self.options or DEFAULT_SPEC, shared=self.exported > 0)
 
     __del__ = left_to(ended)  # `release` is called soon
 

@@ -14,7 +14,6 @@ thread runs what this one has looked at, and Ctrl-C waits for their end.
 from __future__ import annotations
 
 import itertools
-import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -359,7 +358,7 @@ class _Ready:
                 self._become(graph, memory)
 
     def _become(self, graph: _Graph, memory: list[Buffer]) -> None:
-        order, given, ref = graph.order, len(graph.buffers), weakref.ref
+        order, given = graph.order, len(graph.buffers)
         made: list[UOp] = []
         for before, number, values in self.versions:
             buffer = memory[number]
@@ -378,11 +377,7 @@ class _Ready:
                 value = order[place]
                 if before is None:
                     keep_origin(node, value)
-                if not is_whole:
-                    set_becomes(value, in_shape(node, shape))
-                    continue
-                value.facts["becomes"] = node if len(shape) == 1 else seen_as(node, shape)  # as `set_becomes`
-                node.facts["values"] = [*node.facts.get("values", ()), ref(value)]
+                set_becomes(value, seen_as(node, shape) if is_whole else in_shape(node, shape))
 
 
 def _kept(graph: _Graph, items: Sequence[ScheduleItem]) -> _Ready | None:

@@ -321,10 +321,7 @@ class Replay:
 
     def run_at(self, addresses: Sequence[int], values: Sequence[int]) -> None:
         """Run the list where it is one native call, on memory of this process at these addresses."""
-        if self.changing:
-            self._pack_addresses(self.block, 0, *addresses)
-        if values:
-            self._pack_values(self.block, 8 * self.first_integer, *values)
+        self._pack(addresses, values)
         self._only.native(self._only.desc)  # type: ignore[union-attr]
         self._count()
         if self.reports:
@@ -339,21 +336,17 @@ class Replay:
 
     def run(self, handles: list[Any], values: list[int]) -> None:
         """Run the list on the memory of this call, as the flags said in the last `follow_flags`."""
-        if listeners:
-            start = time.perf_counter()
-            self._run(handles, values)
-            tell("replay", start, self, handles)
-        elif self._only is not None and not (self._shown or observers):  # `is_one_call`
+        start = time.perf_counter() if listeners else None
+        if self.is_one_call():
             self.run_at([handle.address for handle in handles], values)
         else:
             self._run(handles, values)
+        if start is not None:
+            tell("replay", start, self, handles)
 
     def _run(self, handles: list[Any], values: list[int]) -> None:
         changing = self.changing
         if self.block is not None:
-            if self.is_one_call():
-                self.run_at([handle.address for handle in handles], values)
-                return
             self._pack([handle.address for handle in handles], values)
         self.handles[:changing] = handles
         self.integers[: len(values)] = values

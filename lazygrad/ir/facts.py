@@ -120,8 +120,8 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     # *** what has become of it
 
     becomes: Node
-    """schedule/versions (engine/repeats, jit/session): what holds its value now: once planned an ASSIGN,
-    once run a BUFFER, or movements of these.
+    """schedule/versions (jit/session): what holds its value now: once planned an ASSIGN, once run a
+    BUFFER, or movements of these.
     """
 
     turn_to_send: int
@@ -131,7 +131,7 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """schedule/between_ranks: on a COLLECTIVE, the number of the plan in whose order it is."""
 
     values: list[weakref.ref[Node]]
-    """schedule/versions (engine/repeats, jit/session): on a version of memory, the nodes that became it."""
+    """schedule/versions (jit/session): on a version of memory, the nodes that became it."""
 
     # *** of a BUFFER, a version of some memory
 

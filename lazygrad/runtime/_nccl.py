@@ -271,19 +271,11 @@ def _broadcast(call: _Call, sends: Sequence[Region], receives: Sequence[Region])
     call.nccl.broadcast(_at(parts[0]), _at(parts[-1]), call.count(parts[0]), call.type, 0, *call.end)
 
 
-def _send(call: _Call, sends: Sequence[Region], receives: Sequence[Region]) -> None:
-    if call.me == 0:
-        call.nccl.send(_at(sends[0]), call.count(sends[0]), call.type, 1, *call.end)
-    else:
-        call.nccl.recv(_at(receives[0]), call.count(receives[0]), call.type, 0, *call.end)
-
-
 _KINDS: dict[str, Callable[[_Call, Sequence[Region], Sequence[Region]], None]] = {
     "all_reduce": _all_reduce,
     "reduce_scatter": _reduce_scatter,
     "all_gather": _all_gather,
     "all_to_all": _all_to_all,
     "broadcast": _broadcast,
-    "send": _send,
-    "receive": _send,
+    "send": _all_to_all,
 }

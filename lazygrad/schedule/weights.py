@@ -177,7 +177,8 @@ class Weights:
             top = stack.pop()
             read = top in self.must or top.op in ONCE or top.op is Ops.REDUCE_AXIS or is_held(top)
             if top is not node and read:
-                total += self.hit * (top.op is not Ops.REDUCE_AXIS or numel(top) == numel(node))
+                of_row = top.op is Ops.REDUCE_AXIS and numel(top) != numel(node)
+                total += 0 if of_row else self.hit
                 continue
             total += OPS[top.op].cost
             for source in top.src:

@@ -87,6 +87,10 @@ F = dtypes.float32
             "recv(r+4, 4, Uint8, 1) recv(r+8, 4, Uint8, 2) group_end()",
         ),
         ("broadcast", None, F, [], [8], "broadcast(r, r, 8, Uint8, 0)"),
+        (
+            "send", None, F, [0, 0, 8], [4, 0, 0],
+            "group_start() recv(r, 4, Uint8, 0) send(s, 8, Uint8, 2) group_end()",
+        ),
     ],
 )  # fmt: skip
 def test_what_nccl_is_asked(
@@ -99,17 +103,17 @@ def test_what_nccl_is_asked(
 
 
 @needs("g++", "nvrtc")
-def test_messages_between_two_of_the_ranks(library: RecordedNCCL) -> None:
-    """The first one of a group makes its id; the peer is told by its place in the group."""
+def test_groups_of_two_of_the_ranks(library: RecordedNCCL) -> None:
+    """The first one of a group makes its id; the root is told by its place in the group."""
     meeting = Meeting()
     nccl = Nccl(Device["CUDA"].gpu, meeting)  # type: ignore[attr-defined, arg-type]
     (part,) = parts(library, "s", [8])
-    nccl.start("send", (1, 2), None, [part], [], F)
-    nccl.start("receive", (2, 1), None, [], [part], F)
-    nccl.start("send", (1, 2), None, [part], [], F)
+    nccl.start("broadcast", (1, 2), None, [part], [], F)
+    nccl.start("broadcast", (2, 1), None, [], [part], F)
+    nccl.start("broadcast", (1, 2), None, [part], [], F)
     assert library.calls == [
-        "get_unique_id()", "comm_init_rank(2, 01, 0)", "send(s, 8, Uint8, 1)",
-        "comm_init_rank(2, 07, 1)", "recv(s, 8, Uint8, 0)", "send(s, 8, Uint8, 1)",
+        "get_unique_id()", "comm_init_rank(2, 01, 0)", "broadcast(s, s, 8, Uint8, 0)",
+        "comm_init_rank(2, 07, 1)", "broadcast(s, s, 8, Uint8, 0)", "broadcast(s, s, 8, Uint8, 0)",
     ]  # fmt: skip
     assert meeting.told == [("broadcast", (1, 2), [128], []), ("broadcast", (2, 1), [], [128])]
 

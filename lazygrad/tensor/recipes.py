@@ -17,7 +17,7 @@ from typing import Any
 from ..config import flags_state
 from ..dtype import DType, defaults
 from ..ir.ops import Ops
-from ..ir.uop import UOp, make_all
+from ..ir.uop import UOp
 from ..shape.recipe import Meetings, Recipe
 from ..shape.rules import shape_of
 from .indexing.addresses import told
@@ -76,8 +76,7 @@ def by_recipe(compute: Callable[..., Any], tensor: type) -> Callable[..., Any] |
                 _keep(signature, _recorded(compute, args, kwargs, nodes, result, tensor))
             return as_new(result, tensor, (*args, *kwargs.values()) if kwargs else args)
         recipe, tracks = found
-        made = [*nodes, *recipe.constants]
-        make_all(recipe.rows, made)
+        made = recipe.on(nodes)
         for place in recipe.checks:
             told(made[place])
         result = computed(made[recipe.results[0]], tracks)

@@ -244,9 +244,9 @@ class UOp(Arithmetic):
         return self.unbind()[1]
 
 
-#: (number, dtype) → it as the dtype holds it, and its bits: programs write few numbers, but often. Equal
-#: numbers other than zeros are held alike, whether they are bools, ints or floats of Python.
-_constants: dict[tuple[Any, DType], tuple[Any, Any]] = {}
+#: (number, its type, dtype) → it as the dtype holds it, and its bits: programs write few numbers, but often.
+#: The type counts since equal numbers may be held apart: an integer wraps, a float goes to the nearest end.
+_constants: dict[tuple[Any, type, DType], tuple[Any, Any]] = {}
 MAX_CONSTANTS = 1024
 
 
@@ -256,13 +256,13 @@ def _constant(value: Any, dtype: DType) -> tuple[Any, Any]:
         if not value:  # two zeros are equal
             value = cast_value(value, dtype)
             return value, const_bits(value, dtype)
-        known = _constants.get((value, dtype))
+        known = _constants.get((value, value.__class__, dtype))
         if known is None:
             held = cast_value(value, dtype)
             known = held, const_bits(held, dtype)
             if len(_constants) >= MAX_CONSTANTS:
                 _constants.clear()
-            _constants[value, dtype] = known
+            _constants[value, value.__class__, dtype] = known
         return known
     if not isinstance(value, tuple):
         value = (value,) * dtype.count

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lazygrad.dtype import dtypes
+from lazygrad.dtype import dtypes, to_dtype
 from lazygrad.ir import Ops, UOp, Variable
 from lazygrad.ir.uop import live_nodes, new_node, toposort
 from tests.helpers import PATIENCE, in_threads
@@ -57,6 +57,14 @@ def test_constants_that_compare_equal_stay_apart():
     assert math.copysign(1, zero.arg) == 1
     lanes = [UOp.const(dtypes.float.vec(2), (0.0, value)) for value in (0.0, -0.0)]
     assert lanes[0] is not lanes[1]
+
+
+@pytest.mark.parametrize(("integer", "dtype", "held"), [(-128, "uint32", 2**32 - 128), (300, "uint8", 44)])
+def test_an_integer_wraps_and_an_equal_float_goes_to_the_nearest_end(integer, dtype, held):
+    """In either order: each was once held as the other, if that had come before."""
+    nearest = 0 if integer < 0 else 255
+    asked = [integer, float(integer), integer]
+    assert [UOp.const(to_dtype(dtype), value).arg for value in asked] == [held, nearest, held]
 
 
 def test_nan_is_one_object():
@@ -200,7 +208,7 @@ def test_a_node_made_again_is_a_new_one_and_stays():
 
 INTERRUPTED = """
     import itertools, signal
-    from lazygrad.dtype import dtypes
+    from lazygrad.dtype import dtypes, to_dtype
     from lazygrad.ir import Ops, UOp
     from lazygrad.tensor import Tensor
 
@@ -221,7 +229,7 @@ INTERRUPTED = """
 """
 
 AT_EXIT = """
-    from lazygrad.dtype import dtypes
+    from lazygrad.dtype import dtypes, to_dtype
     from lazygrad.ir import Ops, UOp, uop
     from lazygrad.tensor import Tensor, live
 

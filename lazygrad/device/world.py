@@ -57,6 +57,7 @@ class World:
 
     rank, size  which of how many this one is
     local_rank  which of those on this host
+    each        how many devices every rank has: with two, rank 1 has CPU:2 and CPU:3
     transport   None where nothing is sent: in one process, or where a program is only predicted
     agree       ends the job on all ranks if they are not about to do the same. It is given what, in words;
                 what must be the same on all ranks; and by group of ranks, what must be the same on those
@@ -67,13 +68,19 @@ class World:
     transport: Transport | None = None
     agree: Callable[[str, bytes, Mapping[tuple[int, ...], bytes]], None] | None = None
     local_rank: int = 0
+    each: int = 1
+
+    @property
+    def count(self) -> int:
+        """How many devices all ranks have together."""
+        return self.size * self.each
 
     def owner(self, device: str) -> int:
-        """The rank that has a device: the one of its number, as rank 1 has CPU:1."""
+        """The rank that has a device: where each has one that of its number, as rank 1 has CPU:1."""
         if self.size == 1:
             return 0
         number = device.partition(":")[2]
-        rank = int(number) if number.isdigit() else 0
+        rank = int(number) // self.each if number.isdigit() else 0
         if rank >= self.size:
             raise ValueError(f"{device} is the device of rank {rank}, and there are {self.size} ranks")
         return rank
@@ -81,13 +88,14 @@ class World:
     def ordinal(self, device: str, count: int) -> int:
         """Which of the `count` devices of its kind on this host a device is.
 
-        Several ranks have one each, in their order, so rank 9 has CUDA:9, which may be the second of its
+        Several ranks have as many each, in their order, so rank 9 has CUDA:9, which may be the second of its
         host; unless the launcher shows each rank its own only.
         """
         number = int(device.partition(":")[2] or 0)
         if self.size == 1 or not self.here(device):
             return number
-        return self.local_rank if count > 1 else 0
+        own = number % self.each
+        return self.local_rank * self.each + own if count > self.each else own
 
     def here(self, device: str) -> bool:
         """Whether a device is one of this rank's."""

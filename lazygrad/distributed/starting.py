@@ -38,16 +38,18 @@ class _Started:
     channel: SideChannel | None = None
 
 
-def init(seed: int | None = None, timeout: float = 8.0) -> None:
+def init(seed: int | None = None, timeout: float = 8.0, devices: int = 1) -> None:
     """Make the world of all processes that mpirun has started; without mpirun, a world of this one.
 
     seed     of the random numbers, the same on all ranks; if not given, rank 0 draws one for all
     timeout  seconds after which a rank ends the job if it is not heard of, or does nothing (runs no kernel,
              imports nothing) while others wait for it
+    devices  that each rank has, the same number on all: with two, rank 1 has CPU:2 and CPU:3
 
     Call it before anything is computed: each rank gets a device of its own as the default one (`CPU:2` on
     rank 2). ImportError says how to install mpi4py where it is missing; RuntimeError where this was called
-    before, or tensors were made on a default device that would be another one now.
+    before, or tensors were made on a default device that would be another one now; ValueError where ranks
+    have different numbers of devices.
 
     From then on a rank that raises, dies, hangs or does other things than the others ends the job on all
     ranks within about `timeout` seconds. Rank 0 says on stderr which one it was, on which host, and in what.
@@ -56,6 +58,10 @@ def init(seed: int | None = None, timeout: float = 8.0) -> None:
         raise RuntimeError(f"init() was called before; this is rank {_Started.rank} of {_Started.size}")
     if timeout <= 0:
         raise ValueError(f"timeout must be more than 0 seconds, not {timeout}")
+    if isinstance(devices, bool) or not isinstance(devices, int):
+        raise TypeError(f"devices is how many each rank has, a whole number, not {devices!r}")
+    if devices < 1:
+        raise ValueError(f"each rank has at least one device, not {devices}")
     launched = any(name in os.environ for name in _LAUNCHED)
     if launched:
         _need_mpi4py()
@@ -66,7 +72,9 @@ def init(seed: int | None = None, timeout: float = 8.0) -> None:
             )
         transport = Transport()
         if transport.size > 1:
-            _begin(transport, timeout)
+            _begin(transport, timeout, devices)
+    if _Started.size == 1:
+        set_world(World(each=devices))
     _Started.done = True
     Tensor.manual_seed(broadcast(secrets.randbits(32) if seed is None else seed))
 
@@ -81,21 +89,28 @@ def _need_mpi4py() -> None:
         ) from None
 
 
-def _begin(transport: Transport, timeout: float) -> None:
-    """Be a rank of several."""
+def _begin(transport: Transport, timeout: float, devices: int) -> None:
+    """Be a rank of several, with so many devices."""
     _Started.rank, _Started.size, _Started.transport = transport.rank, transport.size, transport
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    beside = transport.comm.allgather((socket.gethostname(), cores, transport.rank))
+    beside = transport.comm.allgather((socket.gethostname(), cores, transport.rank, devices))
+    for *_, other, count in beside:
+        if count != devices:
+            raise ValueError(
+                f"all ranks have as many devices: rank {transport.rank} asks for {devices}, rank {other} for "
+                f"{count}"
+            )
     own = [each for each in beside if each[0] == socket.gethostname()]
     _Started.local_rank = [each[2] for each in own].index(transport.rank)
     sharing = sum(each[1] == cores for each in own)
     if sharing > 1 and THREADS.value > 1:  # they would take turns on the same cores
         THREADS.set_default(max(1, min(THREADS.value, usable_cores() // sharing)))
     kind = Device.DEFAULT.partition(":")[0]
-    Device.DEFAULT = kind if transport.rank == 0 else f"{kind}:{transport.rank}"
+    first = transport.rank * devices
+    Device.DEFAULT = f"{kind}:{first}" if first else kind
     _Started.channel = SideChannel(transport, timeout, _life, _end)
     agree, local = _Started.channel.agree, _Started.local_rank
-    set_world(World(transport.rank, transport.size, transport, agree, local))
+    set_world(World(transport.rank, transport.size, transport, agree, local, devices))
     sys.excepthook = _excepthook
     if in_main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminated)

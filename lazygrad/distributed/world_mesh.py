@@ -16,7 +16,7 @@ class Sizes:
 
 
 def world_mesh(*names: str, **sizes: int) -> Mesh:
-    """A mesh of all devices of the world, one for each rank.
+    """A mesh of all devices of the world.
 
     names  of the axes
     sizes  of axes: the first axis without one gets what is left, the others one device; in a world of one
@@ -37,7 +37,7 @@ def world_mesh(*names: str, **sizes: int) -> Mesh:
         told = ", ".join(known)
         raise ValueError(f"world_mesh: sizes are asked for {told}, and the axes are {', '.join(names)}")
     free = [name for name in names if name not in known]
-    count, given = world().size, math.prod(known.values())
+    count, given = world().count, math.prod(known.values())
     if free and count > 1 and count % given == 0:
         known[free[0]] = count // given
     grid = {name: known.get(name, 1) for name in names}

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..device.mesh import Mesh
-from ..device.world import places_here
-from ..ir.mesh import is_axis, number_along
-from ..schedule.layouts import all_here, even_spans, split
+from ..ir.mesh import is_axis, number_along, span_at
+from ..schedule.layouts import all_here, copied, even_spans, split
 from ..schedule.multi import layout_of_value
 from ..schedule.parts import multi
+from ..schedule.rank_groups import groups_here
 from ..tensor import Function, Tensor
 from .pipelines import Pipeline as Pipeline
 from .state import get_state_dict
@@ -31,14 +31,14 @@ def share_of(mesh: Mesh, axis: str) -> tuple[int, int]:
     place = mesh.place(axis)
     if all_here(mesh):
         return 0, 1
-    return number_along(mesh, _own_place(mesh), [place]), mesh.size(axis)
+    numbers = _own_numbers(mesh, place)
+    return numbers[0] // len(numbers), mesh.size(axis) // len(numbers)
 
 
-def _own_place(mesh: Mesh) -> int:
-    here = places_here(mesh.devices)
-    if len(here) > 1:
-        raise NotImplementedError(f"this process has {len(here)} of the devices of {mesh}, and not all")
-    return here[0]
+def _own_numbers(mesh: Mesh, place: int) -> list[int]:
+    """Which devices along an axis are of this process."""
+    [group, *_] = groups_here(copied(mesh), tuple(range(len(mesh.sizes))))
+    return sorted({number_along(mesh, group.places[own], [place]) for own in group.numbers})
 
 
 def from_local(part: Tensor, mesh: Mesh, axis: str, size: int) -> Tensor:
@@ -54,14 +54,18 @@ def from_local(part: Tensor, mesh: Mesh, axis: str, size: int) -> Tensor:
         return part.shard(mesh, {0: axis})
     places: list[Any] = [0 if name == axis else None for name in mesh.names]
     target = split(mesh, places, (size, *part.shape[1:]))
-    own = part.to(target.local[0])
     number, count = share_of(mesh, axis)
     begin, end = even_spans(size, count)[number]
     if part.shape[0] != end - begin:
         raise ValueError(
             f"of {size} elements in {count} parts, part {number} has {end - begin}, not {part.shape[0]}"
         )
-    return Tensor._make(multi([own.contiguous().uop], target))
+    parts = []
+    for device, place in zip(target.local, target.here, strict=True):
+        low, high = span_at(target, 0, place) if target.axes else (begin, end)
+        own = part[low - begin : high - begin].to(device)
+        parts.append(own.contiguous().uop)
+    return Tensor._make(multi(parts, target))
 
 
 def map_tensors(value: Any, function: Callable[[Tensor], Any]) -> Any:

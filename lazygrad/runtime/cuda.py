@@ -229,7 +229,11 @@ class CUDADevice(CompiledDevice):
         self._transport: Nccl | None = None
 
     def transport(self, meeting: Transport) -> Nccl:
-        """NCCL; NotImplementedError says how to install it."""
+        """NCCL; NotImplementedError says how to install it, or that a rank has several GPUs."""
+        if world().each > 1:
+            raise NotImplementedError(
+                f"NCCL between ranks that have {world().each} GPUs each: start a rank for each GPU"
+            )
         if self._transport is None or self._transport.meeting is not meeting:
             self._transport = Nccl(self.gpu, meeting)
         return self._transport

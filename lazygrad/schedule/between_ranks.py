@@ -16,13 +16,14 @@ from typing import Any
 
 from ..device.world import world
 from ..ir.args import CollectiveArg, MultiArg
-from ..ir.mesh import group_of, mesh_axes, span_at
+from ..ir.mesh import mesh_axes, span_at
 from ..ir.ops import Ops
 from ..ir.uop import UOp, keep_origin, set_apart
 from ..shape.movement import below_movement, permute, reshape
 from ..shape.rules import shape_of
 from .layouts import Ends, layout, spans_of, spans_to, with_ends, without_axis
 from .parts import multi, part_of, stored
+from .rank_groups import Group, Spans, gathered, groups_here
 from .versions import effective, set_becomes
 
 
@@ -121,41 +122,39 @@ def _static(node: UOp) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _own(value: UOp) -> tuple[UOp, int]:
-    """The part of this rank, and the place of its device."""
-    if len(value.src) != 1:
-        raise NotImplementedError("a rank with several devices of a mesh that reaches to other ranks")
-    return value.src[0], value.arg.here[0]
-
-
-def _members(arg: MultiArg, place: int, axes: tuple[int, ...]) -> tuple[tuple[str, ...], int]:
-    group = group_of(arg.mesh, place, axes)
-    return tuple([arg.devices[member] for member in group]), group.index(place)
-
-
 def sum_on_each(value: UOp, number: int, target: MultiArg) -> UOp:
-    part, place = _own(value)
-    shape = _static(part)
-    count = math.prod(shape)
     op: Any = value.arg.places[number]
-    group, own = _members(value.arg, place, (number,))
-    made = _node("all_reduce", part, op, group, own, [(0, count)], [count], shape)
-    return multi([made], target)
+    found: dict[int, UOp] = {}
+    for group in groups_here(value.arg, (number,)):
+        total = group.combined(value, op)
+        if len(group.ranks) > 1:
+            shape = _static(total)
+            count = math.prod(shape)
+            total = _node("all_reduce", total, op, group.devices, group.own, [(0, count)], [count], shape)
+        found |= group.copies(total, value.arg.mesh)
+    return gathered(found, target)
 
 
 def sum_in_parts(value: UOp, number: int, axis: int, target: MultiArg) -> UOp:
-    part, place = _own(value)
-    part, back = _axis_first(part, axis)
-    shape = _static(part)
-    rest = math.prod(shape[1:])
-    group, own = _members(value.arg, place, (number,))
-    spans = spans_to(dict(target.ends)[axis])
-    begin, end = spans[own]
-    sends = [(low * rest, high * rest) for low, high in spans]
     op: Any = value.arg.places[number]
-    result = (end - begin, *shape[1:])
-    made = _node("reduce_scatter", part, op, group, own, sends, [math.prod(result)], result, [spans])
-    return multi([permute(made, back)], target)
+    wanted = spans_to(dict(target.ends)[axis])
+    found: dict[int, UOp] = {}
+    for group in groups_here(value.arg, (number,)):
+        total, back = _axis_first(group.combined(value, op), axis)
+        first = 0
+        if len(group.ranks) > 1:
+            shape = _static(total)
+            rest = math.prod(shape[1:])
+            spans = group.spans(wanted)
+            first, end = spans[group.own]
+            sends = [(low * rest, high * rest) for low, high in spans]
+            result = (end - first, *shape[1:])
+            receives = [math.prod(result)]
+            total = _node(
+                "reduce_scatter", total, op, group.devices, group.own, sends, receives, result, [spans]
+            )
+        found |= group.divided(total, 0, first, wanted, value.arg.mesh)
+    return gathered(found, target, back)
 
 
 def _axis_first(node: UOp, axis: int) -> tuple[UOp, tuple[int, ...]]:
@@ -167,33 +166,43 @@ def _axis_first(node: UOp, axis: int) -> tuple[UOp, tuple[int, ...]]:
 
 def exchanged_along(value: UOp, axis: int, wanted: Sequence[tuple[int, int]], target: MultiArg) -> UOp:
     """Each member of a group gets the elements of an axis that it wants from those that have them."""
-    part, place = _own(value)
-    part, back = _axis_first(part, axis)
+    found: dict[int, UOp] = {}
+    for group in groups_here(value.arg, mesh_axes(value.arg, axis)):
+        part, back = _axis_first(group.joined(value, axis), axis)
+        spans, wants = group.spans(spans_of(value, axis)), group.spans(wanted)
+        made, first = _exchanged(part, group, spans, wants)
+        found |= group.divided(made, 0, first, wanted, value.arg.mesh)
+    return gathered(found, target, back)
+
+
+def _exchanged(part: UOp, group: Group, spans: Spans, wanted: Spans) -> tuple[UOp, int]:
+    """What a rank wants of the first axis, of which it has a part, and the first element of it that it gets.
+
+    spans, wanted  what each rank of the group has and wants
+    """
+    own, devices = group.own, group.devices
     shape = _static(part)
     rest = math.prod(shape[1:])
-    group, own = _members(value.arg, place, mesh_axes(value.arg, axis))
-    spans = spans_of(value, axis)
     size = spans[-1][1]
     first = spans[own][0]
     low, high = wanted[own]
     messages = messages_between(spans, wanted)
     if not messages:  # all have what they want
-        return multi([permute(part_of(part, 0, low - first, high - first), back)], target)
+        return part_of(part, 0, low - first, high - first), low
     root = _has_all(spans, wanted)
     if root is not None:
-        made = _from_one(part, root, group, own, (low, high), first, rest, [spans, wanted])
-        return multi([permute(made, back)], target)
+        return _from_one(part, root, devices, own, (low, high), first, rest, [spans, wanted]), low
     receives = [_common(span, (low, high)) for span in spans]
     counts = [(end - begin) * rest for begin, end in receives]
     result: Any = (high - low, *shape[1:])
     if all(span == (0, size) for span in wanted):
-        made = _node("all_gather", part, None, group, own, [(0, math.prod(shape))], counts, result, [spans])
+        made = _node("all_gather", part, None, devices, own, [(0, math.prod(shape))], counts, result, [spans])
     else:
         common = [_common(spans[own], want) for want in wanted]
         sends = [((begin - first) * rest, (end - first) * rest) for begin, end in common]
         kind = "send" if _in_pairs(messages) else "all_to_all"
-        made = _node(kind, part, None, group, own, sends, counts, result, [spans, wanted])
-    return multi([permute(made, back)], target)
+        made = _node(kind, part, None, devices, own, sends, counts, result, [spans, wanted])
+    return made, low
 
 
 def _from_one(
@@ -260,28 +269,33 @@ def _common(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
 
 def exchanged_across(value: UOp, axis: int, other: int, ends: Ends) -> UOp:
     """Parts along one axis become parts along another, over the same axes of the mesh."""
-    part, place = _own(value)
     arg: MultiArg = value.arg
     along = mesh_axes(arg, axis)
-    group, own = _members(arg, place, along)
-    wanted, spans = spans_to(ends), spans_of(value, axis)
-    shape = list(_static(part))
-    rank = len(shape)
-    order = (axis, *(i for i in range(rank) if i != axis))
-    flat = _pieces_in_order(part, other, wanted, order, group[own])
-    each = math.prod(shape) // shape[other] if shape[other] else 0
-    sends = [(low * each, high * each) for low, high in wanted]
-    low, high = wanted[own]
-    shape[axis], shape[other] = spans[-1][1], high - low
-    rest = math.prod(shape) // shape[axis] if shape[axis] else 0
-    counts = [(last - first) * rest for first, last in spans]
-    result = [shape[i] for i in order]
-    told = [spans, wanted]
-    made = _node("all_to_all", flat, None, group, own, sends, counts, result, told)
+    found: dict[int, UOp] = {}
+    for group in groups_here(arg, along):
+        part = group.joined(value, axis)
+        wanted, spans = group.spans(spans_to(ends)), group.spans(spans_of(value, axis))
+        low, high = wanted[group.own]
+        if len(group.ranks) == 1:
+            low, made = 0, part
+        else:
+            shape = list(_static(part))
+            rank = len(shape)
+            order = (axis, *(i for i in range(rank) if i != axis))
+            flat = _pieces_in_order(part, other, wanted, order, group.device)
+            each = math.prod(shape) // shape[other] if shape[other] else 0
+            sends = [(begin * each, end * each) for begin, end in wanted]
+            shape[axis], shape[other] = spans[-1][1], high - low
+            rest = math.prod(shape) // shape[axis] if shape[axis] else 0
+            counts = [(last - first) * rest for first, last in spans]
+            result = [shape[i] for i in order]
+            told = [spans, wanted]
+            made = _node("all_to_all", flat, None, group.devices, group.own, sends, counts, result, told)
+            made = permute(made, tuple(sorted(range(rank), key=order.__getitem__)))
+        found |= group.divided(made, other, low, spans_to(ends), arg.mesh)
     places = [other if n in along else before for n, before in enumerate(arg.places)]
     kept = {a: e for a, e in arg.ends if a != axis}
-    back = tuple(sorted(range(rank), key=order.__getitem__))
-    return multi([permute(made, back)], layout(arg.mesh, places, {**kept, other: ends}))
+    return gathered(found, layout(arg.mesh, places, {**kept, other: ends}))
 
 
 def _pieces_in_order(
@@ -321,8 +335,10 @@ def sent(value: UOp, target: MultiArg) -> UOp:
             size = ends[-1]
             wanted = [(0, size)] * len(ends)
             value = exchanged_along(value, axis, wanted, without_axis(arg, axis))
-    part, place = _own(value)
-    for axis in target.axes:
-        if axis not in value.arg.axes:
-            part = part_of(part, axis, *span_at(target, axis, place))
-    return multi([part], target)
+    parts = []
+    for part, place in zip(value.src, value.arg.here, strict=True):
+        for axis in target.axes:
+            if axis not in value.arg.axes:
+                part = part_of(part, axis, *span_at(target, axis, place))
+        parts.append(part)
+    return multi(parts, target)

@@ -26,11 +26,11 @@ from ..ir.mesh import (
 )
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..shape.movement import permute, shrink
+from ..shape.movement import shrink
 from ..shape.rules import shape_of
 from .between_ranks import exchanged_along, sent, sum_in_parts, sum_on_each
 from .layouts import Ends, all_here, copied, layout, pending_axes, settled, spans_of, with_ends
-from .parts import is_multi, multi, on_device, part_at, part_of, stored
+from .parts import combined_on, is_multi, multi, on_device, one_after_another, part_at, part_of
 
 # *** one part for one device
 
@@ -60,7 +60,8 @@ def _from_ranks(value: UOp, spans: Sequence[Span], device: str) -> UOp:
         count = len(spans_of(value, axis))
         value = moved_along(value, axis, [(begin, end)] * count)
         inner[axis] = (0, end - begin)
-    return on_device(shrink(value.src[0], inner), device)
+    local = value.arg.local
+    return on_device(shrink(value.src[local.index(device) if device in local else 0], inner), device)
 
 
 def _pieces(value: UOp, spans: tuple[Span, ...], device: str, at: list[int], axes: tuple[int, ...]) -> UOp:
@@ -94,7 +95,7 @@ def _pieces(value: UOp, spans: tuple[Span, ...], device: str, at: list[int], axe
         found = [_there(value, inner_spans, place_at(arg.mesh, there)) for inner_spans, there in pieces]
     else:
         found = [_pieces(value, inner_spans, device, there, axes[1:]) for inner_spans, there in pieces]
-    return _one_after_another(found, axis, device)
+    return one_after_another(found, axis, device)
 
 
 def _there(value: UOp, spans: Sequence[Span], place: int) -> UOp:
@@ -104,15 +105,6 @@ def _there(value: UOp, spans: Sequence[Span], place: int) -> UOp:
         first = span_at(value.arg, axis, place)[0]
         inner[axis] = (spans[axis][0] - first, spans[axis][1] - first)
     return shrink(value.src[place], inner)
-
-
-def _one_after_another(pieces: Sequence[UOp], axis: int, device: str) -> UOp:
-    """Pieces from several devices joined along an axis, in memory of one: each is copied to its place."""
-    rank = len(shape_of(pieces[0]))
-    order = (axis, *(i for i in range(rank) if i != axis))
-    sources = [stored(permute(piece, order)) for piece in pieces]
-    joined = UOp(Ops.COPY, sources[0].dtype, (*sources, UOp(Ops.DEVICE, arg=device)))
-    return permute(joined, tuple(sorted(range(rank), key=order.__getitem__)))
 
 
 # *** the parts of all devices
@@ -225,14 +217,6 @@ def _sum_on_each(value: UOp, number: int) -> UOp:
         for other in group:
             parts[other] = on_device(total, arg.devices[other])
     return multi([parts[place] for place in arg.here], target)
-
-
-def combined_on(terms: Sequence[UOp], op: Ops, device: str) -> UOp:
-    """Values of one shape from several devices, combined by an op on one, in their order."""
-    total, *others = [on_device(term, device) for term in terms]
-    for other in others:
-        total = total.alu(op, other)
-    return total
 
 
 def combined(parts: Sequence[UOp], op: Ops, devices: tuple[str, ...]) -> UOp:

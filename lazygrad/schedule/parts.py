@@ -9,7 +9,7 @@ from ..ir.device import device_of
 from ..ir.mesh import Span, span_at
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..shape.movement import expand, shrink
+from ..shape.movement import expand, permute, shrink
 from ..shape.rules import shape_of
 from .in_memory import is_copied_as_it_is
 from .versions import placed
@@ -71,3 +71,20 @@ def in_memory_of_its_own(node: UOp, device: str) -> UOp:
 def stored(node: UOp) -> UOp:
     """What a COPY of several takes without a kernel on the device that it goes to."""
     return node if is_copied_as_it_is(node) else UOp(Ops.CONTIGUOUS, node.dtype, (node,))
+
+
+def one_after_another(pieces: Sequence[UOp], axis: int, device: str) -> UOp:
+    """Pieces from several devices joined along an axis, in memory of one: each is copied to its place."""
+    rank = len(shape_of(pieces[0]))
+    order = (axis, *(i for i in range(rank) if i != axis))
+    sources = [stored(permute(piece, order)) for piece in pieces]
+    joined = UOp(Ops.COPY, sources[0].dtype, (*sources, UOp(Ops.DEVICE, arg=device)))
+    return permute(joined, tuple(sorted(range(rank), key=order.__getitem__)))
+
+
+def combined_on(terms: Sequence[UOp], op: Ops, device: str) -> UOp:
+    """Values of one shape from several devices, combined by an op on one, in their order."""
+    total, *others = [on_device(term, device) for term in terms]
+    for other in others:
+        total = total.alu(op, other)
+    return total

@@ -1,6 +1,6 @@
 """A world of processes on this machine that reach each other by pipes: what tests run instead of MPI.
 
-`python pipes.py FOLDER RANK SIZE SCRIPT` is one rank; `run_ranks` starts them all.
+`python pipes.py FOLDER RANK SIZE EACH SCRIPT` is one rank; `run_ranks` starts them all.
 """
 
 from __future__ import annotations
@@ -124,15 +124,18 @@ def _connected(address: str) -> Connection:
             time.sleep(0.01)
 
 
-def run_ranks(folder: Path, size: int, script: str) -> list[str]:
-    """What each of `size` ranks prints that run a script; `transport` in it is the rank's Pipes."""
+def run_ranks(folder: Path, size: int, script: str, each: int = 1) -> list[str]:
+    """What each of `size` ranks, which have so many devices each, prints that run a script; `transport` in it
+    is the rank's Pipes.
+    """
     path = folder / "script.py"
     path.write_text(script)
     root = str(Path(__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": root, "THREADS": "1"}
     started = []
     for rank in range(size):
-        command = [sys.executable, __file__, str(folder), str(rank), str(size), str(path)]
+        words = [folder, rank, size, each, path]
+        command = [sys.executable, __file__, *map(str, words)]
         pipe = subprocess.PIPE
         started.append(subprocess.Popen(command, env=environment, text=True, stdout=pipe, stderr=pipe))
     try:
@@ -146,7 +149,7 @@ def run_ranks(folder: Path, size: int, script: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    folder, rank, size, script = sys.argv[1:]
+    folder, rank, size, each, script = sys.argv[1:]
     transport = Pipes(folder, int(rank), int(size))
-    set_world(World(transport.rank, transport.size, transport))
+    set_world(World(transport.rank, transport.size, transport, each=int(each)))
     runpy.run_path(script, {"transport": transport})

@@ -21,8 +21,9 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp, keep_origin, set_apart
 from ..shape.movement import below_movement, permute, reshape
 from ..shape.rules import shape_of
+from ..shape.sizes import vmax
 from .layouts import Ends, layout, spans_of, spans_to, with_ends, without_axis
-from .parts import multi, part_of, stored
+from .parts import multi, of_greatest_sizes, of_sizes, part_of, stored
 from .rank_groups import Group, Spans, gathered, groups_here
 from .versions import effective, set_becomes
 
@@ -116,10 +117,8 @@ def _node(
 
 
 def _static(node: UOp) -> tuple[int, ...]:
-    shape: Any = shape_of(node)
-    if not all(isinstance(size, int) for size in shape):
-        raise NotImplementedError("what ranks send each other of a tensor of symbolic shape")
-    return tuple(shape)
+    """The shape of what is sent; along symbolic axes it was padded."""
+    return tuple(map(vmax, shape_of(node)))
 
 
 def sum_on_each(value: UOp, number: int, target: MultiArg) -> UOp:
@@ -128,9 +127,11 @@ def sum_on_each(value: UOp, number: int, target: MultiArg) -> UOp:
     for group in groups_here(value.arg, (number,)):
         total = group.combined(value, op)
         if len(group.ranks) > 1:
+            sizes, total = shape_of(total), of_greatest_sizes(total)
             shape = _static(total)
             count = math.prod(shape)
             total = _node("all_reduce", total, op, group.devices, group.own, [(0, count)], [count], shape)
+            total = of_sizes(total, sizes)
         found |= group.copies(total, value.arg.mesh)
     return gathered(found, target)
 
@@ -143,6 +144,7 @@ def sum_in_parts(value: UOp, number: int, axis: int, target: MultiArg) -> UOp:
         total, back = _axis_first(group.combined(value, op), axis)
         first = 0
         if len(group.ranks) > 1:
+            sizes, total = shape_of(total), of_greatest_sizes(total)
             shape = _static(total)
             rest = math.prod(shape[1:])
             spans = group.spans(wanted)
@@ -153,6 +155,7 @@ def sum_in_parts(value: UOp, number: int, axis: int, target: MultiArg) -> UOp:
             total = _node(
                 "reduce_scatter", total, op, group.devices, group.own, sends, receives, result, [spans]
             )
+            total = of_sizes(total, (end - first, *sizes[1:]))
         found |= group.divided(total, 0, first, wanted, value.arg.mesh)
     return gathered(found, target, back)
 
@@ -170,7 +173,9 @@ def exchanged_along(value: UOp, axis: int, wanted: Sequence[tuple[int, int]], ta
     for group in groups_here(value.arg, mesh_axes(value.arg, axis)):
         part, back = _axis_first(group.joined(value, axis), axis)
         spans, wants = group.spans(spans_of(value, axis)), group.spans(wanted)
-        made, first = _exchanged(part, group, spans, wants)
+        sizes = shape_of(part)[1:]
+        made, first = _exchanged(of_greatest_sizes(part), group, spans, wants)
+        made = of_sizes(made, (_static(made)[0], *sizes))
         found |= group.divided(made, 0, first, wanted, value.arg.mesh)
     return gathered(found, target, back)
 
@@ -279,6 +284,7 @@ def exchanged_across(value: UOp, axis: int, other: int, ends: Ends) -> UOp:
         if len(group.ranks) == 1:
             low, made = 0, part
         else:
+            sizes, part = list(shape_of(part)), of_greatest_sizes(part)
             shape = list(_static(part))
             rank = len(shape)
             order = (axis, *(i for i in range(rank) if i != axis))
@@ -291,7 +297,8 @@ def exchanged_across(value: UOp, axis: int, other: int, ends: Ends) -> UOp:
             result = [shape[i] for i in order]
             told = [spans, wanted]
             made = _node("all_to_all", flat, None, group.devices, group.own, sends, counts, result, told)
-            made = permute(made, tuple(sorted(range(rank), key=order.__getitem__)))
+            sizes[axis], sizes[other] = shape[axis], shape[other]
+            made = of_sizes(permute(made, tuple(sorted(range(rank), key=order.__getitem__))), sizes)
         found |= group.divided(made, other, low, spans_to(ends), arg.mesh)
     places = [other if n in along else before for n, before in enumerate(arg.places)]
     kept = {a: e for a, e in arg.ends if a != axis}

@@ -249,15 +249,25 @@ def _place_after(
     old: Sequence[sint], new: Sequence[sint], axis: int, spans: Sequence[tuple[int, int]]
 ) -> tuple[int, Ends] | None:
     """The axis that a split one becomes where parts stay parts, and where these end."""
-    before, behind = prod(old[:axis]), prod(old[axis + 1 :])
     for place in range(len(new)):
-        inner = prod(new[place + 1 :])
-        if prod(new[:place]) != before or not (isinstance(behind, int) and isinstance(inner, int)):
+        before, first = _without_common(old[:axis], new[:place])
+        behind, inner = _without_common(old[axis + 1 :], new[place + 1 :])
+        if before != first or not (isinstance(behind, int) and isinstance(inner, int)):
             continue
         sizes = [(end - begin) * behind for begin, end in spans]
         if inner and all(size % inner == 0 for size in sizes):
             return place, ends_of_sizes([size // inner for size in sizes])
     return None
+
+
+def _without_common(some: Sequence[sint], others: Sequence[sint]) -> tuple[sint, sint]:
+    """Two products of sizes, without the symbolic ones that both have."""
+    left, right = list(some), list(others)
+    for size in some:
+        if not isinstance(size, int) and size in right:
+            left.remove(size)
+            right.remove(size)
+    return prod(left), prod(right)
 
 
 def _shape_at(shape: Sequence[sint], arg: MultiArg, place: int) -> tuple[sint, ...]:

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..ir.args import MultiArg
 from ..ir.device import device_of
+from ..ir.index import sint
 from ..ir.mesh import Span, span_at
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..shape.movement import expand, permute, shrink
+from ..shape.movement import expand, pad, permute, shrink
 from ..shape.rules import shape_of
+from ..shape.sizes import sub, vmax
 from .in_memory import is_copied_as_it_is
 from .versions import placed
 
@@ -75,11 +77,23 @@ def stored(node: UOp) -> UOp:
 
 def one_after_another(pieces: Sequence[UOp], axis: int, device: str) -> UOp:
     """Pieces from several devices joined along an axis, in memory of one: each is copied to its place."""
-    rank = len(shape_of(pieces[0]))
+    shape = shape_of(pieces[0])
+    rank = len(shape)
     order = (axis, *(i for i in range(rank) if i != axis))
-    sources = [stored(permute(piece, order)) for piece in pieces]
+    sources = [stored(permute(of_greatest_sizes(piece), order)) for piece in pieces]
     joined = UOp(Ops.COPY, sources[0].dtype, (*sources, UOp(Ops.DEVICE, arg=device)))
-    return permute(joined, tuple(sorted(range(rank), key=order.__getitem__)))
+    joined = permute(joined, tuple(sorted(range(rank), key=order.__getitem__)))
+    return of_sizes(joined, (*shape[:axis], shape_of(joined)[axis], *shape[axis + 1 :]))
+
+
+def of_greatest_sizes(node: UOp) -> UOp:
+    """A plain value, padded along symbolic axes to what these can be at most: what is sent has one size."""
+    return pad(node, [(0, sub(vmax(size), size)) for size in shape_of(node)])
+
+
+def of_sizes(node: UOp, shape: Sequence[sint]) -> UOp:
+    """The first elements along each axis."""
+    return shrink(node, [(0, size) for size in shape])
 
 
 def combined_on(terms: Sequence[UOp], op: Ops, device: str) -> UOp:

@@ -125,7 +125,7 @@ def _group(mesh: MeshArg, place: int, axes: tuple[int, ...], each: int, rank: in
 
 
 def _check_blocks(mesh: MeshArg, each: int) -> None:
-    """The devices of a rank have to be a block of the mesh: then all ranks take part in the same exchanges."""
+    """A rank's devices have to be a block of the mesh: then all ranks take part in the same exchanges."""
     names, sizes = ", ".join(mesh.names), " x ".join(map(str, mesh.sizes))
     owners = [world().owner(device) for device in mesh.devices]
     if any(owners[n] != owners[n - n % each] for n in range(len(owners))):

@@ -14,8 +14,8 @@ OPS = """
 import numpy as np
 from lazygrad import Tensor
 from lazygrad.distributed import Mesh
-mesh = Mesh((2,), ("data",))
-rows, columns = np.arange(15).reshape(5, 3).astype(np.float32), np.arange(15).reshape(3, 5).astype(np.float32)
+mesh = Mesh((DEVICES,), ("data",))
+rows, columns = np.arange(20).reshape(5, 4).astype(np.float32), np.arange(20).reshape(4, 5).astype(np.float32)
 x, w = Tensor(rows).shard(mesh, {0: "data"}), Tensor(columns).shard(mesh, {0: "data"})
 t = Tensor(rows)
 OPS = '''
@@ -79,20 +79,22 @@ print(losses, kinds.count("reduce_scatter"))
 """
 
 
-def test_two_ranks_have_the_numbers_of_one_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("each", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_two_ranks_have_the_numbers_of_one_process(tmp_path: Path, each: int) -> None:
     line = "Placement(data: axis 0) ['all_gather', 'reduce_scatter', 'all_gather']\n"
-    assert run_ranks(tmp_path, 2, OPS) == [line] * 2
+    assert run_ranks(tmp_path, 2, f"DEVICES = {2 * each}" + OPS, each) == [line] * 2
 
 
 @pytest.mark.slow
-def test_four_ranks_train_as_one_process_does(tmp_path: Path) -> None:
-    found = run_ranks(tmp_path, 4, TRAINING + GRID)
+@pytest.mark.parametrize("each", [1, 2])
+def test_four_devices_of_ranks_train_as_one_process_does(tmp_path: Path, each: int) -> None:
+    found = run_ranks(tmp_path, 4 // each, TRAINING + GRID, each)
     names: dict[str, Any] = {}
     exec(TRAINING, names)
     losses, _, scatters = found[0].rpartition(" ")
-    assert found == found[:1] * 4
+    assert found == found[:1] * (4 // each)
     assert np.allclose(eval(losses), names["train"](None, [None] * 4, None), rtol=1e-5)
-    assert scatters.strip() == "2"
+    assert scatters.strip() == str(2 * each)
 
 
 #: The layers of a tensor-parallel pair have the whole sequence, what is around them a part of it.

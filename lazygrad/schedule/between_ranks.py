@@ -193,7 +193,8 @@ def _exchanged(part: UOp, group: Group, spans: Spans, wanted: Spans) -> tuple[UO
     low, high = wanted[own]
     messages = messages_between(spans, wanted)
     if not messages:  # all have what they want
-        return part_of(part, 0, low - first, high - first), low
+        begin = low - first if low < high else 0
+        return part_of(part, 0, begin, begin + high - low), low
     root = _has_all(spans, wanted)
     if root is not None:
         return _from_one(part, root, devices, own, (low, high), first, rest, [spans, wanted]), low

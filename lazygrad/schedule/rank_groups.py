@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..device.world import world
-from ..gradient import filled
 from ..ir.args import MeshArg, MultiArg
 from ..ir.mesh import group_of
 from ..ir.ops import Ops
@@ -90,12 +89,10 @@ class Group(NamedTuple):
         found = {}
         for number in self.numbers:
             low, high = wanted[number]
-            place = self.places[number]
-            if low < high or len(self.numbers) == 1:
-                found[place] = on_device(part_of(whole, axis, low - first, high - first), mesh.devices[place])
-            else:
-                shape = shape_of(whole)
-                found[place] = filled((*shape[:axis], 0, *shape[axis + 1 :]), whole.dtype, 0)
+            begin = low - first if low < high else 0
+            # nothing of a value is still of that value: on another rank the same node has elements
+            part = part_of(whole, axis, begin, begin + high - low)
+            found[self.places[number]] = on_device(part, mesh.devices[self.places[number]])
         return found
 
 

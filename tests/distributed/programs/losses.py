@@ -1,6 +1,6 @@
-"""The last losses of 200 steps of training, for each way to divide the work: `losses.py STEPS [WAY]`.
+"""The last losses of so many steps of training, for each way to divide the work: `losses.py STEPS EACH [WAY]`.
 
-Rank 0 prints them.
+EACH is how many devices a rank has. Rank 0 prints the losses.
 """
 
 import sys
@@ -100,7 +100,8 @@ def train(way: str, steps: int, mesh: distributed.Mesh | None) -> list[float]:
 
 
 if __name__ == "__main__":
-    distributed.init(seed=1)
-    mesh = distributed.Mesh(distributed.world_size(), "ranks")
-    for way in WAYS if len(sys.argv) < 3 else sys.argv[2:]:
-        distributed.print_main(way, *train(way, int(sys.argv[1]), mesh))
+    steps, each = map(int, sys.argv[1:3])
+    distributed.init(seed=1, devices=each)
+    mesh = distributed.Mesh(distributed.world_size() * each, "ranks")
+    for way in WAYS if len(sys.argv) < 4 else sys.argv[3:]:
+        distributed.print_main(way, *train(way, steps, mesh))

@@ -165,6 +165,8 @@ def _excepthook(kind: type[BaseException], error: BaseException, trace: types.Tr
 
 def _terminated(*_: Any) -> None:
     """The launcher ends this rank: leave a moment to say why, if rank 0 knows."""
+    if _Started.channel is not None:
+        _Started.channel.leaving = True
     deadline = time.monotonic() + 0.5
     while time.monotonic() < deadline:
         time.sleep(0.05)

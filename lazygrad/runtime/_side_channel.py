@@ -33,7 +33,11 @@ DIFFERENT, SAME_TIMES = 2.0, 6
 #: Seconds that a rank which ended may be waited for: its last line may still be on its way.
 ENDED = 1.0
 #: Seconds that a rank leaves to the one before it, to say that rank 0 is gone.
-LATER = 0.25
+LATER = 0.5
+#: Seconds between saying why and ending all, for the line to pass through the launcher. Where a rank has died
+#: the launcher sees that itself: it says so, too, and ends all 0.3 s later; asked to end them before, it does
+#: not, and drops what it has not read yet.
+PASSING, AFTER_DEATH = 0.3, 1.5
 
 
 class Rank:
@@ -113,6 +117,7 @@ class SideChannel:
         self._votes: dict[int, dict[int, Vote]] = {}
         self._ended = False
         self.fault: str | None = None  #: why the job ends
+        self.leaving = False  #: whether the launcher has told this rank to end
         host, pid = socket.gethostname(), os.getpid()
         about = transport.comm.allgather((host, pid))
         self.ranks = [Rank(number, *each) for number, each in enumerate(about)]
@@ -233,12 +238,12 @@ class SideChannel:
             if data == b"":
                 if self._ended:
                     return
-                time.sleep(LATER * (self.rank - 1))  # the first that is left says it, and ends all
-                self._stop(f"{self.ranks[0].name()} died; {self._own()}")
+                self._leave_to_others()
+                self._stop(f"{self.ranks[0].name()} died; {self._own()}", AFTER_DEATH)
             now = time.monotonic()
             if data is None:
                 if now - heard > self.timeout:
-                    time.sleep(LATER * (self.rank - 1))
+                    self._leave_to_others()
                     self._stop(f"{self.ranks[0].silent(self.timeout)}; {self._own()}")
                 continue
             heard = now
@@ -249,8 +254,15 @@ class SideChannel:
                         self._heard.notify_all()
                 elif "stop" in line:
                     self.fault = line["stop"]
-                    time.sleep(0.5)  # what rank 0 prints comes first
+                    time.sleep(2 * AFTER_DEATH)  # rank 0 ends all; if it cannot, this one does
                     self._end()
+
+    def _leave_to_others(self) -> None:
+        """Without rank 0 the first that is left says why, and ends all."""
+        time.sleep(LATER * (self.rank - 1))
+        if self.rank > 1 and self.leaving:  # an earlier one has, or the launcher
+            time.sleep(AFTER_DEATH)
+            self._end()
 
     def _own(self) -> str:
         return f"the last collective of {self.ranks[self.rank].name()} was {self.transport.last}"
@@ -278,7 +290,7 @@ class SideChannel:
                 selector.unregister(self._sockets[number])
                 if not self.ranks[number].ended:
                     rank = self.ranks[number]
-                    self._stop(f"{rank.name()} died; its last collective was {rank.last}")
+                    self._stop(f"{rank.name()} died; its last collective was {rank.last}", AFTER_DEATH)
             now = time.monotonic()
             if now - beaten >= BEAT:
                 beaten = now
@@ -328,7 +340,7 @@ class SideChannel:
 
     # ---- the end ----
 
-    def _stop(self, text: str) -> None:
+    def _stop(self, text: str, pause: float = PASSING) -> None:
         """Say why, once, and end all ranks."""
         with self._lock:
             if self.fault is None:
@@ -336,7 +348,7 @@ class SideChannel:
                 print(f"\nlazygrad.distributed: the job ends: {text}", file=sys.stderr, flush=True)
                 if self.rank == 0:
                     self._tell_all({"stop": text})
-        time.sleep(0.1)  # for the line to pass through the launcher
+        time.sleep(pause)
         self._end()
 
     def _lines(self, number: int, data: bytes) -> list[dict[str, Any]]:

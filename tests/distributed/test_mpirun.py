@@ -78,16 +78,24 @@ def test_ranks_of_two_hosts_train_as_one_does(tmp_path: Path) -> None:
     assert (ended.after or 0) < SOON
 
 
+#: Ranks and devices of each, and the ways that are tried there: for each day another third.
+ORDER = random.Random(SEED).sample(WAYS, len(WAYS))
+TRIED = {
+    counts: list(WAYS) if EXHAUSTIVE else ORDER[n::3] for n, counts in enumerate([(2, 1), (4, 1), (2, 2)])
+}
+
+
 @pytest.mark.slow
 @needs("mpi")
-def test_losses_are_those_of_one_process_whatever_is_divided() -> None:
-    """After many steps (200 with EXHAUSTIVE=1), of sizes that two does not divide."""
-    steps = 200 if EXHAUSTIVE else 40
-    ended = run(2, "losses.py", steps)
+@pytest.mark.parametrize(("ranks", "each"), TRIED)
+def test_losses_are_those_of_one_process_whatever_is_divided(ranks: int, each: int) -> None:
+    """After many steps (200 with EXHAUSTIVE=1), of sizes that the number of devices does not divide."""
+    steps, ways = 200 if EXHAUSTIVE else 20, TRIED[ranks, each]
+    ended = run(ranks, "losses.py", steps, each, *ways)
     assert ended.status == 0, ended.error
     expected = train_for_losses("data", steps, None)
     found = {way: list(map(float, rest)) for way, *rest in map(str.split, ended.out.splitlines())}
-    assert found == {way: pytest.approx(expected, rel=1e-5) for way in WAYS}
+    assert found == {way: pytest.approx(expected, rel=1e-5) for way in ways}
 
 
 @pytest.mark.slow

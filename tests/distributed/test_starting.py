@@ -61,5 +61,9 @@ def test_it_comes_before_the_first_tensor(monkeypatch: pytest.MonkeyPatch) -> No
 def test_what_is_wrong_with_arguments() -> None:
     with pytest.raises(ValueError, match="timeout must be more than 0 seconds, not -1"):
         distributed.init(timeout=-1)
+    with pytest.raises(ValueError, match="each rank has at least one device, not 0"):
+        distributed.init(devices=0)
+    with pytest.raises(TypeError, match="a whole number, not 'CPU'"):
+        distributed.init(devices="CPU")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="agree takes a text and bytes, not str and str"):
         distributed.agree("the seed", "5")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The last losses of so many steps of training, for each way to divide the work: `losses.py STEPS EACH [WAY]`.
+"""The last losses of so many steps, for each way to divide the work: `losses.py STEPS EACH [WAY]`.
 
 EACH is how many devices a rank has. Rank 0 prints the losses.
 """

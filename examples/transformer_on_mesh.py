@@ -12,6 +12,8 @@ direction (Shoeybi et al. 2019, "Megatron-LM"). The text is random bytes: this i
 from __future__ import annotations
 
 import argparse
+import statistics
+import time
 from collections.abc import Sequence
 
 import lazygrad
@@ -71,6 +73,7 @@ def main(words: Sequence[str] | None = None) -> list[float]:
     parser.add_argument("--layers", type=int, help="another number of layers")
     parser.add_argument("--texts", type=int, default=1, help="texts in the batch of each device")
     parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--times", action="store_true", help="print rank 0's processor time of a step")
     given = parser.parse_args(words)
     distributed.init(seed=0)
     mesh = distributed.world_mesh("data", "model", model=given.model)
@@ -93,15 +96,20 @@ def main(words: Sequence[str] | None = None) -> list[float]:
         optimizer.step()
         return loss
 
-    losses = []
+    losses, times = [], []
     texts = given.texts * mesh.size("data")
     batch = (
         Tensor.randint(texts, tokens + 1, high=vocabulary).cast("int32").shard(mesh, {0: "data"}).realize()
     )
     with Tensor.train():
         for number in range(given.steps):
+            begun = time.process_time()
             losses.append(step(batch).item())
+            times.append(time.process_time() - begun)
             distributed.print_main(f"step {number}: loss {losses[-1]:.4f}")
+    if given.times:
+        middle = statistics.median(times[given.steps // 2 :])
+        distributed.print_main(f"processor time of a step: {middle * 1e3:.1f} ms")
     return losses
 
 

@@ -162,3 +162,51 @@ print(len(step.captures), kinds)
 def test_what_moves_between_three_ranks_is_sent(tmp_path: Path) -> None:
     kinds = "['all_to_all', 'broadcast', 'reduce_scatter', 'send']"
     assert run_ranks(tmp_path, 3, MOVED) == [f"1 {kinds}\n"] * 3
+
+
+#: Weights in parts, of an uneven size: dropout, the norm that gradients are cut to, a scaled loss in float16.
+MIXED = """
+import numpy as np
+from lazygrad import Tensor, TinyJit, nn
+from lazygrad.distributed import Mesh
+from lazygrad.nn import optim, parallel
+
+def train(mesh):
+    Tensor.manual_seed(2)
+    model = nn.Sequential(nn.Linear(5, 9), nn.Linear(9, 3))
+    if mesh is not None:
+        parallel.fully_sharded(model, mesh)
+    parameters = nn.state.get_parameters(model)
+    optimizer, scaler = optim.Adam(parameters, lr=0.05), optim.GradScaler(init_scale=256.0)
+
+    @TinyJit
+    def step(x, y):
+        optimizer.zero_grad()
+        hidden = x.half() @ model[0].weight.half().transpose(0, 1) + model[0].bias.half()
+        loss = model[1](hidden.relu().dropout(0.4).float()).sparse_categorical_crossentropy(y)
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        norm = optim.clip_grad_norm_(parameters, 0.1)
+        scaler.step(optimizer)
+        scaler.update()
+        return loss, norm
+
+    found = []
+    for number in range(4):
+        x, y = Tensor(np.random.default_rng(number).random((7, 5), np.float32)), Tensor([0, 1, 2, 0, 1, 2, 0])
+        if mesh is not None:
+            x, y = x.shard(mesh, {0: "data"}), y.shard(mesh, {0: "data"})
+        with Tensor.train():
+            found.append([value.item() for value in step(x.realize(), y.realize())])
+    return found
+
+print(train(Mesh(DEVICES, "data") if DEVICES > 1 else None))
+"""
+
+
+@pytest.mark.slow
+def test_dropout_clipping_and_mixed_precision_are_those_of_one_process(tmp_path: Path) -> None:
+    [one] = run_ranks(tmp_path, 1, "DEVICES = 1" + MIXED)
+    two = run_ranks(tmp_path, 2, "DEVICES = 4" + MIXED, each=2)
+    assert two == two[:1] * 2
+    assert np.allclose(eval(two[0]), eval(one), rtol=2e-3)

@@ -129,7 +129,11 @@ class GradScaler:
         self._unscaled: dict[int, Tensor] = {}
 
     def scale(self, loss: Tensor) -> Tensor:
-        """The loss times the scale, in float32 at least."""
+        """The loss times the scale, in float32 at least. From then on the scale is where the loss is."""
+        if isinstance(loss.device, tuple) and self.scale_factor.device != loss.device:
+            with no_grad():
+                for state in (self.scale_factor, self.good_steps):
+                    state.replace(state.shard_like(loss)).realize()
         return loss.cast(wide_float(loss.dtype)) * self.scale_factor
 
     def unscale_(self, optimizer: Optimizer) -> Tensor:

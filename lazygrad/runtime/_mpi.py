@@ -1,7 +1,8 @@
 """Collectives between processes, by MPI's messages on the memory of buffers: nothing is copied on the way.
 
-A collective is begun by `start`, goes on whenever a request is asked or waited for, and is a few phases of
-messages (a generator that yields what it waits for). Sums are not MPI's own: those differ in their last bits
+A collective is begun by `start`, and is a few phases of messages (a generator that yields what it waits for).
+It goes on whenever a request is asked or waited for, so whoever waits for other ranks in another way goes on
+with what was begun, too: `until`. Sums are not MPI's own: those differ in their last bits
 with what arrives first, may be other ones on other ranks where there are NaNs, and MPI has no floats of 16
 bits. Each rank adds up its part, in the order of the ranks, and sends it to the others.
 """
@@ -142,6 +143,7 @@ class Transport:
         self.last = self.waiting = "broadcast of a Python value"
         self._note_begin()
         try:
+            self.until(self.comm.Ibarrier().Test)
             return self.comm.bcast(value)
         finally:
             self.waiting = None
@@ -170,16 +172,30 @@ class Transport:
         """Go on with everything until this is done."""
         self.waiting = request.label
         try:
-            begun = time.perf_counter()
-            while not request.done:
-                self.advance()
-                waited = time.perf_counter() - begun
-                if waited > PAUSE:
-                    time.sleep(SLEEP)
-                elif waited > SPIN:
-                    os.sched_yield() if hasattr(os, "sched_yield") else time.sleep(0)
+            self.until(lambda: request.done)
         finally:
             self.waiting = None
+
+    def finish(self) -> None:
+        """Go on until everything that was begun is done: other ranks wait for this one's part of it."""
+        while self._active:
+            self.wait(self._active[0])
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something that was begun is not done."""
+        return bool(self._active)
+
+    def until(self, is_over: Callable[[], bool]) -> None:
+        """Go on with everything that was begun until something else is over."""
+        begun = time.perf_counter()
+        while not is_over():
+            self.advance()
+            waited = time.perf_counter() - begun
+            if waited > PAUSE:
+                time.sleep(SLEEP)
+            elif waited > SPIN:
+                os.sched_yield() if hasattr(os, "sched_yield") else time.sleep(0)
 
     def _words(
         self, kind: str, ranks: tuple[int, ...], op: str | None, dtype: DType, nbytes: int

@@ -232,8 +232,9 @@ class SideChannel:
         """Say what this rank does, until rank 0 says that the job ends."""
         hub = self._sockets[0]
         hub.settimeout(BEAT)
-        heard = time.monotonic()
+        heard = turn = time.monotonic()
         while True:
+            before, turn = turn, time.monotonic()
             try:
                 self._beat()
                 data = hub.recv(1 << 16)
@@ -244,6 +245,8 @@ class SideChannel:
             if data == b"":
                 if self._ended:
                     return
+                if time.monotonic() - before > self.timeout / 2:  # it was this rank that did not go on
+                    self._end()
                 self._leave_to_others()
                 self._stop(f"{self.ranks[0].name()} died; {self._own()}", AFTER_DEATH)
             now = time.monotonic()

@@ -220,7 +220,10 @@ def _whole(three: Sequence[UOp], sizes: _Templates) -> tuple[type, Any]:
 
 
 class Recorded(NamedTuple):
-    """A method recorded on stand-ins: its recipe, these, the node that it made, whether that has gradients."""
+    """A method recorded on stand-ins: its recipe, these, the node that it made.
+
+    tracks  whether gradients flow to that
+    """
 
     recipe: Recipe
     inputs: list[UOp]

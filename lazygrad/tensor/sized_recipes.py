@@ -53,7 +53,7 @@ class _Sized(NamedTuple):
 class SizedRecipe:
     """Recipes that differ in one size: `at(n)` is that for n, None where the method itself is to be asked."""
 
-    __slots__ = ("_changing", "_checks", "_constants", "_latest", "_moves", "_results", "_rows", "_sizes")
+    __slots__ = ("_changing", "_checks", "_constants", "_moves", "_results", "_rows", "_sizes")
 
     def __init__(self, numbers: Sequence[int], recipes: Sequence[Recipe], inputs: Sequence[Any]) -> None:
         """Of three recipes of one method, for three numbers.
@@ -84,10 +84,9 @@ class SizedRecipe:
             row = _row(three, sizes)
             self._rows.append(row)
             self._add(row, [shapes[place] for place in row.sources], shapes)
-        self._sizes = sizes.templates
+        self._sizes = sizes.function()
         self._changing = sizes.changing(shapes)
         self._results, self._checks = first.results, first.checks
-        self._latest: tuple[int, Recipe | None] = (-1, None)
 
     def _add(self, row: _Sized, sources: Sequence[int], shapes: list[int]) -> None:
         if row.op in _SIZED and sources and sources[0] >= 0:  # else it counts
@@ -96,16 +95,9 @@ class SizedRecipe:
 
     def at(self, n: int) -> Recipe | None:
         """The recipe for a number."""
-        known, recipe = self._latest
-        if known != n:
-            recipe = self._at(n)
-            self._latest = n, recipe
-        return recipe
-
-    def _at(self, n: int) -> Recipe | None:
         if any((a * n + b) * n + c < 2 for a, b, c in self._changing):
             return None
-        sizes = [_value(template, n) for template in self._sizes]
+        sizes = self._sizes(n)
         if any(sizes[after] == sizes[before] for after, before in self._moves):
             return None
         constants: list[UOp] = []
@@ -114,7 +106,7 @@ class SizedRecipe:
                 constants.append(constant)
                 continue
             op, dtype, arg, sources, _, _ = constant
-            value = sizes[arg] if op is not Ops.CONST else arg[0](_value(arg[1], n))
+            value = sizes[arg] if op is not Ops.CONST else arg[0](sizes[arg[1]])
             constants.append(UOp(op, dtype, tuple([constants[place] for place in sources]), value))
         rows: list[Row] = [
             (op, dtype, sizes[arg] if op in _SIZED else arg, sources, sizes[shape], device)
@@ -150,19 +142,25 @@ class _Templates:
             return [self.template(parts) for parts in zip(*three, strict=True)]
         raise NotSized
 
+    def function(self) -> Callable[[int], tuple[Any, ...]]:
+        """What makes all that the templates are for a number: one expression, since it does so for each."""
+        made: Callable[[int], tuple[Any, ...]] = eval(f"lambda n: {_text(self.templates)}")
+        return made
+
     def changing(self, shapes: Sequence[int]) -> set[Polynomial]:
         """The polynomials in some templates that are no constants."""
         numbers = {number for number in shapes if number >= 0}
         return {size for number in numbers for size in self.templates[number] if type(size) is tuple}
 
 
-def _value(template: Any, n: int) -> Any:
+def _text(template: Any) -> str:
+    """A template as an expression of n, in Python."""
     if type(template) is list:
-        return tuple([_value(part, n) for part in template])
+        return f"({''.join(_text(part) + ', ' for part in template)})"
     if type(template) is tuple:
         a, b, c = template
-        return (a * n + b) * n + c
-    return template
+        return f"({a} * n + {b}) * n + {c}" if a else f"{b} * n + {c}"
+    return repr(template)
 
 
 def _aligned(lists: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
@@ -206,14 +204,14 @@ def _constants(recipes: Sequence[Recipe], sizes: _Templates) -> Iterator[UOp | _
         yield _Sized(op, dtype, arg, sources.pop(), sizes.number([shape_of(each) for each in three]), None)
 
 
-def _whole(three: Sequence[UOp], sizes: _Templates) -> tuple[type, Any]:
-    """The kind of a number that follows from n, and how."""
+def _whole(three: Sequence[UOp], sizes: _Templates) -> tuple[type, int]:
+    """The kind of a number that follows from n, and the number of its template."""
     kind = type(three[0].arg)
     if kind not in (int, float) or any(type(each.arg) is not kind for each in three):
         raise NotSized
     if not all(1 <= each.arg <= MOST_WHOLE and each.arg == int(each.arg) for each in three):
         raise NotSized  # 0.0 may be -0.0
-    return kind, sizes.template(tuple([int(each.arg) for each in three]))
+    return kind, sizes.number([int(each.arg) for each in three])
 
 
 # *** families
@@ -253,11 +251,15 @@ class _Family:
 
 
 _families: dict[Any, _Family] = {}
+#: Signature → what was found last for it: layers that are alike ask one after the other.
+_recent: dict[Any, tuple[Recipe, bool | None]] = {}
+MOST_RECENT = 64
 
 
 def forget() -> None:
     """Forget every family."""
     _families.clear()
+    _recent.clear()
 
 
 def apart(signature: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[int, ...]]:
@@ -277,8 +279,11 @@ def apart(signature: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     return tuple(family), tuple(numbers)
 
 
-def find(signature: Sequence[Any]) -> tuple[Recipe, bool | None] | None:
+def find(signature: tuple[Any, ...]) -> tuple[Recipe, bool | None] | None:
     """The recipe of a signature that is one of those that grow, and whether gradients flow to its result."""
+    recent = _recent.get(signature)
+    if recent is not None:
+        return recent
     key, numbers = apart(signature)
     family = _families.get(key)
     if family is None:
@@ -287,7 +292,12 @@ def find(signature: Sequence[Any]) -> tuple[Recipe, bool | None] | None:
         n = growth.number(numbers)
         if n is not None and 2 <= n <= growth.most:  # 1 is what a product leaves out
             found = recipe.at(n)
-            return None if found is None else (found, tracks)
+            if found is None:
+                return None
+            if len(_recent) >= MOST_RECENT:
+                _recent.clear()
+            _recent[signature] = recent = found, tracks
+            return recent
     return None
 
 

@@ -205,13 +205,15 @@ class _Call(NamedTuple):
         def standing_in(value: Any) -> Any:
             if type(value) is self.tensor:
                 node = value._uop
+                shape = shape_of(node)
                 if others is not None:
-                    shape = tuple([next(others) for _ in shape_of(node)])
+                    shape = tuple([next(others) for _ in shape])
                     if node in seen:
                         next(others)  # says which of the tensors before it is
                     seen.add(node)
-                    node = reshape(new_buffer(device_name(node), prod(shape), node.dtype), shape)
-                stand_ins.append(marked(node))
+                # memory, whose numbers nobody knows: how great a counter's are is known
+                memory = new_buffer(device_name(node), prod(shape), node.dtype)
+                stand_ins.append(marked(reshape(memory, shape)))
                 return self.tensor._computed(stand_ins[-1], value._requires_grad)
             if others is None:
                 return value

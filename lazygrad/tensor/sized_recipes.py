@@ -21,8 +21,8 @@ from ..schedule.sizes_apart import MOST_WHOLE
 from ..shape.recipe import Recipe
 from ..shape.rules import shape_of, shape_or_none
 
-#: So many families are known, and of each so many numbers that it came with.
-MOST_FAMILIES, MOST_SEEN = 512, 24
+#: So many families are known, of each so many numbers that it came with, and so many recipes.
+MOST_FAMILIES, MOST_SEEN, MOST_KNOWN = 512, 24, 32
 #: A family that could not be recorded so often never is.
 MOST_FAILED = 3
 #: The parts of a signature before those of its arguments.
@@ -320,17 +320,11 @@ def note(signature: Sequence[Any], nodes: Sequence[UOp], made: UOp, record: Reco
         return
     try:
         known = _recorded(growth, numbers, nodes, made, record)
-    except (
-        NotSized,
-        ValueError,
-        IndexError,
-        TypeError,
-        NotImplementedError,
-    ):  # of the method, for other sizes
+    except Exception:  # NotSized, or what the method says of arguments of other sizes
         family.failed += 1
         return
     others = [each for each in family.known if each.growth.polynomials != growth.polynomials]
-    family.known = [known, *others]
+    family.known = [known, *others[: MOST_KNOWN - 1]]
 
 
 def _growth_of(family: _Family, numbers: tuple[int, ...]) -> Growth | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -22,7 +23,6 @@ from ..schedule.versions import device_name, new_buffer
 from ..shape.movement import reshape
 from ..shape.recipe import Meetings, Recipe
 from ..shape.rules import shape_of
-from ..shape.sizes import prod
 from . import sized_recipes
 from .indexing.addresses import told
 from .modes import mode
@@ -88,12 +88,12 @@ def by_recipe(compute: Callable[..., Any], tensor: type) -> Callable[..., Any] |
         signature = _signature(name, args, kwargs, tensor, nodes)
         found = _kept.get(signature, _ABSENT)
         if not found:
-            is_new = found is _ABSENT and signature is not None
-            found = sized_recipes.find(signature) if is_new else None
+            new = signature if found is _ABSENT else None
+            found = None if new is None else sized_recipes.find(new)
             if found is None:
                 result = compute(*args, **kwargs)
-                if is_new:
-                    _learn(_Call(compute, args, kwargs, tensor), signature, nodes, result)
+                if new is not None:
+                    _learn(_Call(compute, args, kwargs, tensor), new, nodes, result)
                 return as_new(result, tensor, (*args, *kwargs.values()) if kwargs else args)
         recipe, tracks = found
         made = recipe.on(nodes)
@@ -205,14 +205,14 @@ class _Call(NamedTuple):
         def standing_in(value: Any) -> Any:
             if type(value) is self.tensor:
                 node = value._uop
-                shape = shape_of(node)
+                shape: tuple[Any, ...] = shape_of(node)
                 if others is not None:
                     shape = tuple([next(others) for _ in shape])
                     if node in seen:
                         next(others)  # says which of the tensors before it is
                     seen.add(node)
                 # memory, whose numbers nobody knows: how great a counter's are is known
-                memory = new_buffer(device_name(node), prod(shape), node.dtype)
+                memory = new_buffer(device_name(node), math.prod(shape), node.dtype)
                 stand_ins.append(marked(reshape(memory, shape)))
                 return self.tensor._computed(stand_ins[-1], value._requires_grad)
             if others is None:

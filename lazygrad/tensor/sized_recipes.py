@@ -75,7 +75,7 @@ class SizedRecipe:
         self._moves: set[tuple[int, int]] = set()
         self._rows: list[_Sized] = []
         for constant in self._constants:
-            if type(constant) is UOp:
+            if isinstance(constant, UOp):
                 shape = shape_or_none(constant)
                 shapes.append(-1 if shape is None else sizes.number((shape, shape, shape)))
             else:
@@ -102,7 +102,7 @@ class SizedRecipe:
             return None
         constants: list[UOp] = []
         for constant in self._constants:
-            if type(constant) is UOp:
+            if isinstance(constant, UOp):
                 constants.append(constant)
                 continue
             op, dtype, arg, sources, _, _ = constant
@@ -337,9 +337,9 @@ def _growth_of(family: _Family, numbers: tuple[int, ...]) -> Growth | None:
     for other in reversed(family.seen):
         differ = tuple([place for place, number in enumerate(numbers) if other[place] != number])
         if differ in alike:
-            growth = grown((numbers, other, alike[differ]), frozenset())
-            if growth is not None:
-                return growth
+            found = grown((numbers, other, alike[differ]), frozenset())
+            if found is not None:
+                return found
         alike[differ] = other
     return None
 

@@ -104,7 +104,7 @@ class OnePasses:
         """What is read for a value of rows, made of a sum of powers and the greatest of what they are of."""
         if self.target.grid or not dtypes.is_float(node.dtype):
             return None
-        sums = list(filter(self._is_sum_of_powers, _reductions_near(node)))
+        sums = list(filter(self.is_sum_of_powers, _reductions_near(node)))
         if len(sums) != 1 or not _is_wide(sums[0]) or self.is_stored(sums[0]):
             return None
         found = self.below(node, sums[0])
@@ -113,12 +113,17 @@ class OnePasses:
         parts = self.parts(node, found)
         if parts is None or parts.power is None:
             return None
+        return found if self.pays_of_rows(node, found, parts) else None
+
+    def pays_of_rows(self, node: UOp, found: Operands, parts: OnePass) -> bool:
+        """Whether statistics of rows are faster in one pass, or what they are of would take too much memory."""
         pairs = _elements(node) * size_of(parts.key)
         read = sum(_elements(value) * value.dtype.itemsize for value in found.read)
         large = pairs * parts.total.dtype.itemsize > max(MOST_STORED, MANY_TIMES * read)
-        return found if large or pays_of_rows(parts, self.target) else None
+        return large or pays_of_rows(parts, self.target)
 
-    def _is_sum_of_powers(self, node: UOp) -> bool:
+    def is_sum_of_powers(self, node: UOp) -> bool:
+        """Whether a reduction sums powers, and nothing beside them."""
         return node.arg.op is Ops.ADD and below_movement(node.src[0]) in powers_in(node.src, self.is_stored)
 
     def parts(self, node: UOp, found: Operands) -> OnePass | None:
@@ -191,7 +196,7 @@ class OnePasses:
             if source is not base and _is_padded(source):
                 return None  # the rule takes no load with a condition
             converts = base.op is Ops.CAST and is_held(below_movement(base.src[0]))
-            if self.is_stored(base) or (operand and not converts) or not is_inside(base):
+            if self.is_stored(base) or (operand and not converts) or not is_inside(base) or base.op is Ops.CHECK:
                 read[base] = None
                 continue
             inside.add(base)

@@ -34,6 +34,7 @@ from .lifted_sizes import lift_sizes
 from .loops import plan_loop
 from .memory import inner_outputs
 from .multi import separate_devices
+from .nested_sums import kernels_in_one_pass
 from .offsets import share_places
 from .order import order_kernels
 from .overlap import begin_early
@@ -103,7 +104,12 @@ def _lift_sizes(asked: Asked, job: Job) -> Asked:
 
 
 def _make_plain(asked: Asked, job: Job) -> PlainGraph:
-    return plain(asked, job.target)
+    graph = plain(asked, job.target)
+    if graph.chosen and job.fuse:
+        other = plain(asked, job.target, choose=True)
+        if kernels_in_one_pass(other, job.target).compute(graph.chosen):
+            return other
+    return graph
 
 
 def _check_plain(graph: PlainGraph, name: str) -> None:

@@ -12,14 +12,17 @@ one number from it, which is less; so `plan.py` has this done where one pass is 
 
 from __future__ import annotations
 
+import math
+
 from ..dtype import dtypes
 from ..gradient import filled
 from ..ir.args import ReduceArg
+from ..ir.device import device_of
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp, keep_origin
 from ..shape.movement import below_movement, expand, movements_on, permute, reshape, shrink
 from ..shape.rules import shape_of
-from ..shape.sizes import Shape
+from ..shape.sizes import Shape, vmax
 from .in_memory import is_held
 from .reduces_of_repeats import axes_of_repeats
 
@@ -52,9 +55,9 @@ def chosen(node: UOp) -> UOp | None:
     place = _place(node)
     if place is None or not products_chosen_from(node):
         return None
-    condition, value, zero = node.src[0].src
+    _, value, zero = node.src[0].src
     (axis,) = node.arg.axes
-    made = _Choice(condition, axis, node).of(value)
+    made = _Choice(place, axis, node).of(value)
     if made is None:
         return None
     once = shrink(zero, [(0, size) for size in shape_of(made)])
@@ -105,10 +108,10 @@ def _is_within(place: UOp, size: int) -> UOp:
 
 
 class _Choice:
-    """Values where a condition, true of one place along an axis, holds: size 1 along that axis."""
+    """Values at a place along an axis: size 1 along that axis. What is beyond memory is not read."""
 
-    def __init__(self, condition: UOp, axis: int, origin: UOp) -> None:
-        self.condition, self.axis, self.origin = condition, axis, origin
+    def __init__(self, place: UOp, axis: int, origin: UOp) -> None:
+        self.place, self.axis, self.origin = place, axis, origin
         self.done: dict[UOp, UOp | None] = {}
 
     def of(self, value: UOp) -> UOp | None:
@@ -129,23 +132,36 @@ class _Choice:
         moves, base = movements_on(value)
         if _is_product(base) and all(move.op in _ALONG for move in moves):
             return self._of_product(value, moves, base)
-        return self._summed(value)
+        return self._loaded(value) if is_held(base) and device_of(base) is not None else None
 
-    def _summed(self, value: UOp) -> UOp | None:
-        """What memory holds there: lowering makes one load of such a sum."""
-        if not dtypes.is_float(value.dtype):
-            return None
-        zero = filled(shape_of(value), value.dtype, 0)
-        term = UOp(Ops.WHERE, value.dtype, (self.condition, value, zero))
-        made = UOp(Ops.REDUCE_AXIS, value.dtype, (term,), ReduceArg(Ops.ADD, (self.axis,)))
-        keep_origin(made, self.origin)
-        return made
+    def _loaded(self, value: UOp) -> UOp:
+        """What memory holds there."""
+        shape = shape_of(self.place)
+        repeats = axes_of_repeats(value)
+        own = shrink(value, [(0, 1 if n in repeats else size) for n, size in enumerate(shape_of(value))])
+        sizes = [int(vmax(size)) for size in shape_of(own)]
+        count = math.prod(sizes)
+        dtype = dtypes.int32 if count <= dtypes.max(dtypes.int32) else dtypes.int64
+        place, step = filled(shape, dtype, 0), count
+        for axis, size in enumerate(sizes):
+            step //= size
+            if axis in repeats:
+                continue
+            if axis == self.axis:
+                at = self.place if self.place.dtype is dtype else UOp(Ops.CAST, dtype, (self.place,))
+            else:
+                at = UOp(Ops.IOTA, dtype, (UOp(Ops.DEVICE, arg=device_of(value)),), size)
+                at = expand(reshape(at, [size if n == axis else 1 for n in range(len(shape))]), shape)
+            at = UOp(Ops.MUL, dtype, (at, filled(shape, dtype, step)))
+            place = UOp(Ops.ADD, dtype, (place, at))
+        return UOp(Ops.GATHER, value.dtype, (reshape(own, (count,)), place))
 
     def _of_product(self, value: UOp, moves: list[UOp], base: UOp) -> UOp | None:
         """A sum of products of chosen factors, stored: what reads it has to do with other loops."""
         shape, depth = shape_of(value), shape_of(base.src[0])[-1]
-        deep = expand(reshape(self.condition, (*shape, 1)), (*shape, depth))
-        inner = _Choice(deep, self.axis, self.origin)
+        wide = shape_of(self.place)
+        place = expand(reshape(self.place, (*wide, 1)), (*wide, depth))
+        inner = _Choice(place, self.axis, self.origin)
         factors = []
         for source in base.src[0].src:
             factor = reshape(source, (*shape_of(base), depth))
@@ -154,8 +170,7 @@ class _Choice:
                     factor = permute(factor, (*move.arg, len(move.arg)))
                 else:
                     factor = reshape(factor, (*shape_of(move), depth))
-            repeats = inner.axis in axes_of_repeats(factor)
-            made = inner.of(factor) if repeats else inner._summed(factor)
+            made = inner.of(factor)
             if made is None:
                 return None
             factors.append(made)

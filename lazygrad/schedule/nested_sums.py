@@ -30,7 +30,7 @@ from ..shape.sizes import Shape
 from ..target import Target
 from .group import numel
 from .in_memory import is_held
-from .one_pass import MANY_TIMES, MOST_STORED, OnePasses, Operands
+from .one_pass import OnePasses, Operands
 from .plain import PlainGraph
 from .powers import powers_in
 from .reduces_of_repeats import axes_of_repeats
@@ -253,7 +253,7 @@ class NestedSums:
         pays = again < once
         if self.alone.target.grid:
             pays = family_pays_on_grid(every, len(contractions), len(summed), self.alone.target)
-        return pays or bytes_stored > max(MOST_STORED, MANY_TIMES * bytes_read)
+        return pays or self.alone.is_large(bytes_stored, bytes_read)
 
     def _summed(self, node: UOp) -> list[UOp]:
         """The factor of a sum's terms that is made of powers."""
@@ -293,10 +293,10 @@ class NestedSums:
         return [s for s in product.src if s is not main[0] and not axes_of_repeats(s) <= still]
 
 
-def kernels_in_one_pass(graph: PlainGraph, target: Target) -> NestedSums:
+def kernels_in_one_pass(graph: PlainGraph, target: Target, spares: bool) -> NestedSums:
     """The kernels of a plain graph that are made in one pass, or compute again what they sum."""
     order = [node for node in graph.order if node not in graph.stored]
-    return NestedSums(OnePasses(order, set(graph.results), target))
+    return NestedSums(OnePasses(order, set(graph.results), target, spares))
 
 
 def _inside(kernels: Family) -> set[UOp]:

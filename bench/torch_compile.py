@@ -19,7 +19,8 @@ is above 1e-3, both are compared with float64, and it is marked with how far we 
 network that makes much of small differences makes much of roundings. `first` is the processor time of the
 first call, with all that compiles, here and in processes that were started for it. Before, PyTorch has
 traced the model, and a tiny function was compiled, so that no side pays for imports, the start of LLVM, or
-inductor's headers of C++. Inductor does not freeze weights. `ops in PyTorch` ran there for want of a row, or of something that a row needs.
+inductor's headers of C++. Inductor does not freeze weights. `ops in PyTorch` ran there for want of a row,
+or of something that a row needs.
 
 A file of `--save` has a line for each architecture as soon as it is measured. What failed is tried again.
 The tally at the end says how many keep each bound, and names the others, the worst first.

@@ -17,9 +17,10 @@ Answers and gradients are compared with eager's. `forward` and `training` are th
 parts of the largest number of a tensor (or of a 1000th of the largest of all, where that is more). Where one
 is above 1e-3, both are compared with float64, and it is marked with how far we and eager are from that: a
 network that makes much of small differences makes much of roundings. `first` is the processor time of the
-first call, with all that compiles, here and in processes that were started for it; a tiny function was
-compiled before, so that no side pays for imports, the start of LLVM, or inductor's headers of C++. Inductor
-does not freeze weights. `ops in PyTorch` ran there for want of a row, or of something that a row needs.
+first call, with all that compiles, here and in processes that were started for it. Before, PyTorch has
+traced the model, and a tiny function was compiled, so that no side pays for imports, the start of LLVM, or
+inductor's headers of C++. Inductor does not freeze weights. `ops in PyTorch` ran there for want of a row,
+or of something that a row needs.
 
 A file of `--save` has a line for each architecture as soon as it is measured. What failed is tried again.
 The tally at the end says how many keep each bound, and names the others, the worst first.
@@ -159,6 +160,16 @@ def _start(backend: str, training: bool) -> None:
         torch.compile(lambda x: (x @ x).exp().sum(), backend=backend)(x).backward()
 
 
+def _trace(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool) -> None:
+    """Has PyTorch trace the model once, so that no side pays for what it does once in a process (imports, the
+    sources of functions): the first of them would.
+    """
+    import torch._dynamo
+
+    torch._dynamo.reset()
+    _Side(model, args, kwargs, "aot_eager" if training else "eager").found(training)
+
+
 def _graphs() -> dict[str, int]:
     """How many graphs Dynamo has made since it was reset, and how often it had to break one."""
     from torch._dynamo.utils import counters
@@ -186,6 +197,7 @@ def measure(
         sides, results = dict[str, _Side](), dict[str, list[Any]]()
         for side, backend in backends.items():
             if backend is not None:
+                _trace(model, args, kwargs, training_now)
                 _start(backend, training_now)
             torch._dynamo.reset()
             torch._dynamo.utils.counters.clear()

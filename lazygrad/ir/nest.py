@@ -254,14 +254,16 @@ def _order_items(
     """Fill the items: values and reductions in the order of first need, then the storing loop, then STOREs.
 
     So every load of a Block comes before what is stored in it, and a kernel may overwrite what it reads.
+    Lanes that only a STORE needs are taken just before it: their vectors are there, and take less room.
     """
     filling = {store for node in nodes if node.op is Ops.STAGE for store in stage_stores(node)}
+    late = _lanes_to_store(nodes, filling, home)
     stores: list[UOp] = []
     placed: set[UOp | Block] = set()
     for node in nodes:
         if node.op is Ops.STORE and node not in filling:
             stores.append(node)
-        elif node in home:
+        elif node in home and node not in late:
             for inner in closed_ranges(node)[1:]:
                 block = block_of[inner]
                 if block.parent is not None:
@@ -274,7 +276,27 @@ def _order_items(
             block.parent.items.append(block)
             block = block.parent
     for store in stores:
-        home[store].items.append(store)
+        items = home[store].items
+        if store.src[1] in late:
+            _place_after_needs(store.src[1], items, before, placed)
+        items.append(store)
+
+
+def _lanes_to_store(nodes: list[UOp], filling: set[UOp], home: dict[UOp, Block]) -> set[UOp]:
+    """Lanes of vectors, and choices among them, that nothing but STOREs to a kernel's outputs needs."""
+    lanes: set[UOp] = set()
+    for node in nodes:
+        if node.op is Ops.GEP or (
+            node.op is Ops.WHERE and all(s in lanes or s.op is Ops.CONST for s in node.src)
+        ):
+            lanes.add(node)
+    for node in reversed(nodes) if lanes else ():
+        stores = node.op is Ops.STORE and node not in filling and len(node.src) == 2
+        for place, source in enumerate(node.src):
+            waits = node in lanes or (stores and place == 1)
+            if source in lanes and not (waits and home[node] is home[source]):
+                lanes.discard(source)
+    return lanes
 
 
 def _place_after_needs(

@@ -267,3 +267,59 @@ def test_large_results_ask_for_pages_of_2_mb(monkeypatch):
     (found,) = door.replay.Replayed(lambda given: [given[0] + 1])([torch.zeros(3 << 20)])
     inside = found.data_ptr() + found.nbytes // 2
     assert any(begin <= inside < begin + nbytes for begin, nbytes in asked)
+
+
+@pytest.fixture
+def asked(monkeypatch) -> list[Any]:
+    """The graphs that AOTAutograd is asked for."""
+    found: list[Any] = []
+    plain = door.dynamo.aot_autograd
+
+    def noted(**how: Any) -> Any:
+        found.append(how)
+        return plain(**how)
+
+    monkeypatch.setattr(door.dynamo, "aot_autograd", noted)
+    return found
+
+
+def test_without_gradients_one_run_records_what_is_computed(asked):
+    model = nn.Sequential(nn.Linear(6, 8), nn.GELU(), nn.LayerNorm(8))
+    x = torch.randn(4, 6)
+    with torch.no_grad():
+        close(compiled(model)(x), model(x))
+        attention = nn.functional.scaled_dot_product_attention
+        heads = x.reshape(1, 2, 4, 3)
+        close(compiled(attention)(heads, heads, heads), attention(heads, heads, heads))
+    _, second = compiled(lambda x: (x.T, x.split(2, 1)[1] + 1))(x)
+    close(second, x[:, 2:4] + 1)
+    assert len(asked) == 1  # the view of an input
+
+
+def _in_place(x):
+    return (x + 1).mul_(2)
+
+
+def _one_memory(x):
+    y = x + 1
+    return y, y.T
+
+
+def _without_gradients(x):
+    with torch.no_grad():
+        y = x * 2
+    return y + x
+
+
+def _narrow(x):
+    with torch.autocast("cpu", torch.bfloat16):
+        return x @ x
+
+
+@pytest.mark.parametrize("fn", [_in_place, _one_memory, _without_gradients, _narrow])
+def test_aot_autograd_is_asked_where_one_run_does_not_say_it_all(fn, asked):
+    x = torch.ones(3, 3)
+    for found, expected in zip(compiled(fn)(x), fn(x), strict=True):
+        assert found.dtype == expected.dtype
+        close(found, expected)
+    assert len(asked) == 1

@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from ..dtype import dtypes
 from ..ir.args import AxisType
@@ -52,14 +53,18 @@ def memory_of(store: UOp) -> int:
     return number
 
 
-#: A loop that may be cut: its Opt, how many turns it has, and M of each memory that nests share.
-Cut = tuple[Opt, int, dict[int, int]]
+class Cut(NamedTuple):
+    """A loop that may be cut into equal parts: of which axis, its turns, and M of each memory that nests share."""
+
+    axis: int
+    turns: int
+    spans: dict[int, int]
 
 
 @functools.lru_cache(256)
 def pieces_in_step(nests: tuple[UOp, ...], target: Target) -> list[list[Opt]] | None:
-    """The Opts of nests (form 3) in pieces that keep step; None where there are none, or a piece of some nest
-    would be longer than the longest that it has alone.
+    """The Opts of nests (form 3) in pieces that keep step; None where there are none, or where the nests are
+    done earlier one by one, each in the pieces that it has alone, if there is a core for each piece.
     """
     if target.grid or target.threads < 2:
         return None
@@ -67,20 +72,19 @@ def pieces_in_step(nests: tuple[UOp, ...], target: Target) -> list[list[Opt]] | 
     alone = [_shares(nest, each.opts, target) for nest, each in zip(nests, choices, strict=True)]
     if max(alone) == 1:
         return None
-    shared = shared_memory(nests)
     plain = [[opt for opt in each.opts if opt.op is not OptOps.THREAD] for each in choices]
-    cuts = [list(_cuts(nest, own, shared, target)) for nest, own in zip(nests, plain, strict=True)]
-    found = _alike(cuts, {})
+    found = cut_alike(nests, plain, target)
     if found is None:
         return None
-    most = min(int(sum(each.cycles for each in choices) / (PIECE * target.launch.fork)), MAX_PIECES)
-    turns = math.gcd(*[turns for _, turns, _ in found])
+    fork, cycles = target.launch.fork, sum(each.cycles for each in choices)
+    apart = sum(each.cycles / share for each, share in zip(choices, alone, strict=True))
+    apart += fork * (sum(share > 1 for share in alone) - 1)
+    most = min(int(cycles / (PIECE * fork)), MAX_PIECES)
+    turns = math.gcd(*[cut.turns for cut in found])
     pieces = max(n for n in range(1, max(min(most, turns), 1) + 1) if turns % n == 0)
-    if pieces < max(alone):
+    if pieces < 2 or cycles / pieces > apart:
         return None
-    return [
-        [*own, Opt(OptOps.THREAD, cut.axis, pieces)] for own, (cut, _, _) in zip(plain, found, strict=True)
-    ]
+    return [[*own, Opt(OptOps.THREAD, cut.axis, pieces)] for own, cut in zip(plain, found, strict=True)]
 
 
 def _shares(nest: UOp, opts: Sequence[Opt], target: Target) -> float:
@@ -100,13 +104,19 @@ def _thread(nodes: Sequence[UOp]) -> UOp:
     return loop
 
 
+def cut_alike(nests: Sequence[UOp], opts: Sequence[Sequence[Opt]], target: Target) -> list[Cut] | None:
+    """A loop of each nest, after these Opts, of which equal parts keep step; None where there are none."""
+    shared = shared_memory(nests)
+    return _alike([list(_cuts(nest, own, shared, target)) for nest, own in zip(nests, opts, strict=True)], {})
+
+
 def _alike(cuts: Sequence[Sequence[Cut]], known: dict[int, int]) -> list[Cut] | None:
     """One cut of each nest, so that M of each memory is the same in all."""
     if not cuts:
         return []
     for cut in cuts[0]:
-        if all(known.get(memory, m) == m for memory, m in cut[2].items()):
-            rest = _alike(cuts[1:], {**known, **cut[2]})
+        if all(known.get(memory, m) == m for memory, m in cut.spans.items()):
+            rest = _alike(cuts[1:], {**known, **cut.spans})
             if rest is not None:
                 return [cut, *rest]
     return None
@@ -129,7 +139,7 @@ def _cuts(nest: UOp, opts: Sequence[Opt], shared: frozenset[int], target: Target
             continue
         spans = _spans(nodes, loop, shared)
         if spans is not None:
-            yield opt, loop.src[0].arg, spans
+            yield Cut(axis.number, loop.src[0].arg, spans)
 
 
 def _differs(nodes: Sequence[UOp], loop: UOp) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..codegen.in_step import pieces_in_step, shared_memory
+from ..codegen.in_step import pieces_in_step
 from ..codegen.lower import lower
 from ..codegen.nests import nests_of
 from ..codegen.opt import OptOps
@@ -46,6 +46,11 @@ def may_follow(template: Template, number: int, others: Sequence[int]) -> bool:
         if not (written.isdisjoint(own) or other in waits or _goes_on(kernels, number, other, others)):
             return False
     return not _is_next_turn(kernels, number, others)
+
+
+def reads_of(template: Template, number: int, others: Iterable[int]) -> list[Ref]:
+    """What a kernel reads of what those of a set make."""
+    return [ref for ref in template.kernels[number].inputs if ref[0] == "out" and ref[1] in others]
 
 
 def _written(kernel: KernelTemplate) -> list[Ref]:
@@ -98,11 +103,6 @@ def ast_of(template: Template, numbers: Sequence[int]) -> UOp | None:
     ast = as_one(template, numbers).ast
     memory = {node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL}
     return ast if len({node.arg for node in memory}) == len(memory) else None
-
-
-def waits_inside(ast: UOp) -> bool:
-    """Whether some nest of a kernel reads, or writes again, what another one stores."""
-    return bool(shared_memory(nests_of(ast)))
 
 
 def pieces_of(ast: UOp, target: Target) -> int:

@@ -4,8 +4,9 @@ A launch takes time, and so does waking other cores, whatever a kernel computes:
 the updates of biases, the sums of a loss. What is saved is held against what is lost: a value that is made
 earlier, or read later, than before may have left the cache that it was in.
 
-A kernel may also follow one that it waits for (`followers.py`): GELU of a product of few rows, the softmax of
-scores. If one of them runs in pieces, all must run in pieces of which each reads what it made itself.
+Where cores are woken, a kernel may also follow one that it waits for (`followers.py`): GELU of a product of
+few rows, the softmax of scores. All run in pieces then, of which each reads what it made itself. So may one
+that writes memory which another one has just written.
 
 Not on a grid: there a kernel has one shape of launch.
 """
@@ -25,7 +26,7 @@ from ..shape.rules import shape_of
 from ..shape.sizes import vmax
 from ..target import Target
 from .as_one import have_names, joined
-from .followers import ast_of, may_follow, pieces_of
+from .followers import ast_of, may_follow, pieces_of, reads_of
 from .order import kernels_before, place_of
 from .overlap import AHEAD
 from .template import KernelTemplate, Output, Template
@@ -159,6 +160,8 @@ class _Joining:
             return None
         if waits and not may_follow(self.template, number, others):
             return None
+        if not in_pieces and reads_of(self.template, number, others):
+            return None  # what is saved is next to nothing
         ast = ast_of(self.template, [*others, number])
         if ast is None or (in_pieces and pieces_of(ast, self.target) == 1):
             return None

@@ -27,7 +27,7 @@ from ..ir.nest import ranges_of
 from ..ir.ops import COMPARISONS, Ops
 from ..ir.uop import UOp
 from ..target import Target
-from .chosen import chosen
+from .chosen import chosen, launch_cycles
 from .opt import KernelOptError, Loops, Opt, OptOps, apply_opt, apply_opts
 from .opt.actions import MAX_PIECES
 from .opt.threads import PIECE
@@ -54,7 +54,7 @@ def memory_of(store: UOp) -> int:
 
 
 class Cut(NamedTuple):
-    """A loop that may be cut into equal parts: of which axis, its turns, and M of each memory that nests share."""
+    """A loop that may be cut into equal parts: its axis, its turns, and M of each memory that nests share."""
 
     axis: int
     turns: int
@@ -78,7 +78,7 @@ def pieces_in_step(nests: tuple[UOp, ...], target: Target) -> list[list[Opt]] | 
         return None
     fork, cycles = target.launch.fork, sum(each.cycles for each in choices)
     apart = sum(each.cycles / share for each, share in zip(choices, alone, strict=True))
-    apart += fork * (sum(share > 1 for share in alone) - 1)
+    apart += fork * (sum(share > 1 for share in alone) - 1) + launch_cycles(target) * (len(nests) - 1)
     most = min(int(cycles / (PIECE * fork)), MAX_PIECES)
     turns = math.gcd(*[cut.turns for cut in found])
     pieces = max(n for n in range(1, max(min(most, turns), 1) + 1) if turns % n == 0)

@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..codegen.chosen import chosen, lowered
+from ..codegen.chosen import chosen, launch_cycles, lowered
 from ..codegen.opt import OptOps
 from ..codegen.written import is_written
 from ..ir.ops import Ops
@@ -116,10 +116,8 @@ class _Joining:
             if template.kernels[number].sites or number in self.checked:
                 self.checked |= self.kernels[number].before
         #: cycles of a launch, and of waking other cores
-        launch = target.launch
-        lanes = max(target.vector_bytes // 4, 1)
-        self.launch = launch.kernel / (lanes * target.core.arithmetic)
-        self.fork = launch.fork if target.threads > 1 else 0.0
+        self.launch = launch_cycles(target)
+        self.fork = target.launch.fork if target.threads > 1 else 0.0
 
     def template_of(self) -> Template:
         for number, kernel in enumerate(self.kernels):

@@ -182,3 +182,7 @@ class KernelInfo(NamedTuple):
     upcasted: int = 0
     dont_use_locals: bool = False
     nests: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        shown = self._fields if self.nests else self._fields[:-1]
+        return f"KernelInfo({', '.join([f'{name}={getattr(self, name)!r}' for name in shown])})"

@@ -272,8 +272,9 @@ def make(
 
 def _has_room(item: ScheduleItem) -> bool:
     """Whether what is between kernels is as long as it may become: a list goes on using it."""
-    for store, buffer, target in zip(item.ast.src, item.outputs, item.kernel.src, strict=False):
-        memory = store.src[0].dtype
+    for store in item.ast.src:
+        memory, number = store.src[0].dtype, store.src[0].arg
+        buffer, target = item.bufs[number], item.kernel.src[number]
         if isinstance(memory, PtrDType) and buffer.size < memory.size and "inner_users" in target.facts:
             return False
     return True

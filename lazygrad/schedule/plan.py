@@ -229,7 +229,7 @@ PLAN = [
     Pass(
         "join kernels",
         _join_kernels,
-        "short kernels that do not wait for each other are nests of loops of one",
+        "short kernels are nests of loops of one, where none needs more of another than its own piece made",
         _check_kernels,
     ),
     Pass(

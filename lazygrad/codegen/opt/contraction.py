@@ -33,7 +33,7 @@ from ..work import cycles
 from .actions import KernelOptError, Opt, OptOps, apply_opt
 from .facts import Facts, size_of
 from .loops import is_parallel
-from .roles import all_roles, number_of
+from .roles import all_roles, number_of, whole_rows
 from .tiles import Tiling
 from .windows import alike, windows
 
@@ -79,7 +79,11 @@ def _tilings(facts: Facts, target: Target) -> Iterator[tuple[list[Opt], Tiling]]
                 loops = apply_opt(loops, opt, target)
             after = Facts.of(loops) if opts else facts
             for roles in all_roles(after):
-                yield opts, Tiling(after, target, roles, per_step)
+                tiling = Tiling(after, target, roles, per_step)
+                yield opts, tiling
+                whole = whole_rows(after, roles) if tiling.starts and per_step == 1 else None
+                if whole is not None:
+                    yield opts, Tiling(after, target, whole, per_step)
 
 
 def _dots(facts: Facts, target: Target) -> list[Opt]:

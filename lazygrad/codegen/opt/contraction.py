@@ -81,7 +81,7 @@ def _tilings(facts: Facts, target: Target) -> Iterator[tuple[list[Opt], Tiling]]
             for roles in all_roles(after):
                 tiling = Tiling(after, target, roles, per_step)
                 yield opts, tiling
-                whole = whole_rows(after, roles) if tiling.starts and per_step == 1 else None
+                whole = whole_rows(after, roles) if tiling.apart and per_step == 1 else None
                 if whole is not None:
                     yield opts, Tiling(after, target, whole, per_step)
 

@@ -50,8 +50,8 @@ def all_roles(facts: Facts) -> Iterator[Roles]:
 
 
 def whole_rows(facts: Facts, roles: Roles) -> Roles | None:
-    """The same, but that panels are read where they lie, all along J for each few rows: what is stored is then
-    walked in order. None where they cannot be read so, or other loops stand between.
+    """The same, but that panels are read where they lie, all along J for each few rows: what is stored is
+    then walked in order. None where they cannot be read so, or other loops stand between.
     """
     outputs = [axis for axis in facts.loops.axes if axis.output and axis.ranges]
     if outputs[-2:] != [roles.rows, roles.lanes] or roles.unpacked_panels:

@@ -53,12 +53,14 @@ MASK_OF_ROW, MASK_OF_VECTOR = 3.0, 1.5
 CHOSEN = 2.0
 #: Instructions that pack a vector in the registers.
 PACKING = 4.0
-#: Bytes of a row of what a panel is packed from that are worth several tiles side by side: the input's gradient
-#: of 64 rows times 256 x 3,072 with GELU's took 1,744 us with panels of 128 bytes, 1,316 with 512, 1,100 with
-#: 1,024 and 1,120 with 2,048 (a Xeon with AVX-512).
+#: Bytes of a row that a panel is packed from and results are written to at once, by tiles side by side: the
+#: gradient of 64 rows times 256 x 3,072, with GELU's, took 1,744 us with panels of 128 bytes, 1,316 with 512,
+#: 1,100 with 1,024 and 1,120 with 2,048 (a Xeon with AVX-512).
 ROW_BYTES = 1024
-#: The share of a walk's start that a copy waits for: it has several under way.
-COPY_STARTS = 1 / 4
+#: The share of the cycles lost for a row that copies lose: they have several under way; and tiles with a lane in
+#: each row, which go on in all of these (from a fourth on, the convolution of `bench choices` gets a tile that takes
+#: 1.13 of the time; up to a thirty-second, the transformer's a product that takes 1.2).
+COPIED_ROWS, SCATTERED = 1 / 4, 1 / 12
 
 
 class Tile(NamedTuple):
@@ -89,11 +91,12 @@ class Tiling:
     per_step   how many products of each element a step of the reduction does
     height, length, steps   places of I, of J, and of the reduction
     products   how many there are in the whole kernel
-    starts     cycles until lines come where a walk through memory goes on elsewhere; 0 where all that the
-               kernel touches takes at most half of the second cache
+    apart      cycles lost where a tile goes on to another row of memory; 0 where all that the kernel touches
+               takes at most half of the second cache
     """
 
     __slots__ = (
+        "apart",
         "facts",
         "height",
         "inner",
@@ -101,7 +104,6 @@ class Tiling:
         "per_step",
         "products",
         "roles",
-        "starts",
         "step",
         "steps",
         "target",
@@ -117,7 +119,7 @@ class Tiling:
         self.steps = math.prod([size_of(axis) or 1 for axis in self.inner])
         self.products = math.prod([r.src[0].arg for axis in axes for r in (*axis.blocks, *axis.ranges[:1])])
         memories = {access.node.src[0].src[0]: access.nbytes for access in facts.accesses}
-        self.starts = target.memory.start * (2 * sum(memories.values()) > target.memory.second)
+        self.apart = target.memory.row * (2 * sum(memories.values()) > target.memory.second)
         self.step = self._step()
 
     # *** the candidates
@@ -169,13 +171,10 @@ class Tiling:
             return False
         if -self.length % across > self.length or across > MAX_UPCAST:
             return False
-        panel = self.steps * across * self.facts.element_bytes
-        if vectors > 1 and panel > target.memory.second // 2:
+        if self.roles.in_place and self.length % across:  # each load would have a mask
             return False
-        if (
-            self.roles.in_place
-            and self.steps * self.length * self.facts.element_bytes > target.memory.second // 2
-        ):
+        panel = self.steps * (self.length if self.roles.in_place else across) * self.facts.element_bytes
+        if vectors > 1 and panel > target.memory.second // 2:
             return False
         once, for_rows, for_vectors, for_both = code
         size = once + for_rows * side + for_vectors * vectors + for_both * sums
@@ -223,7 +222,7 @@ class Tiling:
             yield tile._replace(block=min(tile.block, tile.side), beside=columns)
             return
         yield tile
-        if not self.roles.copied or not self.starts:
+        if not self.roles.copied or not self.apart:
             return
         most = min(ROW_BYTES, memory.second // 2 // self.steps) // (across * self.facts.element_bytes)
         count = max([n for n in range(1, most + 1) if columns % n == 0 and n < columns], default=1)
@@ -327,7 +326,7 @@ class Tiling:
         copies = [self._copy(access, roles.lanes, top, steps * elements / served) for access in roles.copied]
         walks = steps * elements / served / (across * tile.beside)
         copies += [
-            Loop(walks, top, lost=COPY_STARTS * self.starts)
+            Loop(walks, top, lost=COPIED_ROWS * self.apart)
             for access in roles.copied
             if access.step(roles.lanes) == 1
         ]
@@ -390,12 +389,13 @@ class Tiling:
         """
         lanes, across = self.roles.lanes, tile.vectors * self.width
         outside = [access for access in self.roles.elsewhere if not access.reduced]
-        apart = [access for access in outside if access.step(lanes) not in (0, 1)]
+        scattered = [access for access in outside if access.step(lanes) not in (0, 1)]
         near = [access for access in outside if access.step(lanes) == 1]
-        walks = self.products / self.steps / (across * tile.beside)
+        elements = self.products / self.steps
         return [
-            *(self._scattered(access, across) for access in apart),
-            *(Loop(walks, lost=self.starts) for _ in near),
+            *(self._scattered(access, across) for access in scattered),
+            *(Loop(elements / tile.side, lost=SCATTERED * self.apart) for _ in scattered),
+            *(Loop(elements / (across * tile.beside), lost=self.apart) for _ in near),
         ]
 
     def _scattered(self, access: Access, count: int) -> Loop:

@@ -9,6 +9,10 @@ one, I, the rest, the *rows*. So a loaded panel serves all of I and a row all of
       for each few places of I:                                                             (UPCAST I)
         for each step of the reduction:   a tile of vectors += row elements * panel vectors (UPCAST J)
 
+Where the second cache does not hold what a kernel touches, a tile that goes on in another row of memory
+waits for it (`Memory.row`). Then several tiles stand side by side, for which one wide panel is packed; or
+panels are read where they lie, and each few places of I walk all of J: results are written row by row.
+
 Rows are read one element at a time. They are packed too (in blocks of I that fit a cache) where they would be
 read from a new page in each step, behind a condition, or converted.
 

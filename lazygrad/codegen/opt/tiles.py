@@ -57,10 +57,10 @@ PACKING = 4.0
 #: gradient of 64 rows times 256 x 3,072, with GELU's, took 1,744 us with panels of 128 bytes, 1,316 with 512,
 #: 1,100 with 1,024 and 1,120 with 2,048 (a Xeon with AVX-512).
 ROW_BYTES = 1024
-#: The share of the cycles lost for a row that copies lose: they have several under way; and tiles with a lane in
-#: each row, which go on in all of these (from a fourth on, the convolution of `bench choices` gets a tile that takes
-#: 1.13 of the time; up to a thirty-second, the transformer's a product that takes 1.2).
-COPIED_ROWS, SCATTERED = 1 / 4, 1 / 12
+#: The share of the cycles lost for a row that copies lose, which have several under way, and tiles with a lane
+#: in each row, which go on in all of these. With a fourth, panels of 64 x 3,072 x 768 take 1.16 of the time,
+#: and tiles of the convolution of `bench choices` 1.13; with a thirty-second, a product of its transformer 1.2.
+SHARED_ROWS = 1 / 16
 
 
 class Tile(NamedTuple):
@@ -224,7 +224,7 @@ class Tiling:
         yield tile
         if not self.roles.copied or not self.apart:
             return
-        most = min(ROW_BYTES, memory.second // 2 // self.steps) // (across * self.facts.element_bytes)
+        most = min(ROW_BYTES, memory.second // 4 // self.steps) // (across * self.facts.element_bytes)
         count = max([n for n in range(1, most + 1) if columns % n == 0 and n < columns], default=1)
         if count > 1:
             yield tile._replace(beside=count)
@@ -326,7 +326,7 @@ class Tiling:
         copies = [self._copy(access, roles.lanes, top, steps * elements / served) for access in roles.copied]
         walks = steps * elements / served / (across * tile.beside)
         copies += [
-            Loop(walks, top, lost=COPIED_ROWS * self.apart)
+            Loop(walks, top, lost=SHARED_ROWS * self.apart)
             for access in roles.copied
             if access.step(roles.lanes) == 1
         ]
@@ -394,7 +394,7 @@ class Tiling:
         elements = self.products / self.steps
         return [
             *(self._scattered(access, across) for access in scattered),
-            *(Loop(elements / tile.side, lost=SCATTERED * self.apart) for _ in scattered),
+            *(Loop(elements / tile.side, lost=SHARED_ROWS * self.apart) for _ in scattered),
             *(Loop(elements / (across * tile.beside), lost=self.apart) for _ in near),
         ]
 

@@ -109,7 +109,7 @@ def test_products_where_another_row_takes_time(size):
     small = Memory((4 << 10, 64 << 10, 1 << 20))
     opts = chosen(ast, replace(CPU, memory=replace(small, row=120.0)))
     assert opts != chosen(ast, replace(CPU, memory=small))
-    (made,) = run(ast, contents, "CPU", opts=opts)
+    (made,) = run(ast, "CPU", contents, opts=opts)
     expected = (a.T if m > k else a) @ np.array(contents[2]).reshape(k, n)
     assert made == expected.reshape(-1).tolist()
 

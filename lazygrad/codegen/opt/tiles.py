@@ -57,9 +57,9 @@ PACKING = 4.0
 #: gradient of 64 rows times 256 x 3,072, with GELU's, took 1,744 us with panels of 128 bytes, 1,316 with 512,
 #: 1,100 with 1,024 and 1,120 with 2,048 (a Xeon with AVX-512).
 ROW_BYTES = 1024
-#: The share of the cycles lost for a row that copies lose, which have several under way, and tiles with a lane
-#: in each row, which go on in all of these. With a fourth, panels of 64 x 3,072 x 768 take 1.16 of the time,
-#: and tiles of the convolution of `bench choices` 1.13; with a thirty-second, a product of its transformer 1.2.
+#: The share of the cycles lost for a row that copies lose, which have several under way, and tiles with a
+#: lane in each row, which go on in all of these. With a fourth, panels of 64 x 3,072 x 768 take 1.16 of the
+#: time, tiles of the convolution of `bench choices` 1.13; with a thirty-second, one of its transformer 1.2.
 SHARED_ROWS = 1 / 16
 
 
@@ -295,8 +295,8 @@ class Tiling:
 
         top = Loop()
         around = Loop(elements / self.height / self.length, top)
-        apart = tile.block and not roles.in_place
-        blocks = Loop(turns * side / tile.block if apart else 1.0, around)
+        in_blocks = tile.block and not roles.in_place
+        blocks = Loop(turns * side / tile.block if in_blocks else 1.0, around)
         panels = Loop(columns / tile.beside, blocks)
         tiles = Loop(turns / blocks.turns, panels)
         beside = Loop(tile.beside, tiles)

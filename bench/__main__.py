@@ -19,6 +19,7 @@ from . import (
     pictures,
     predict,
     public_tests,
+    ranks,
     recording,
     single_ops,
     start,
@@ -50,6 +51,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
     "recording": recording,
     "single_ops": single_ops,
     "public_tests": public_tests,
+    "ranks": ranks,
     "torch": torch_compile,
 }
 

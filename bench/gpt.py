@@ -6,7 +6,7 @@ from typing import Any
 
 
 def gpt(nn: Any, *, layers: int, width: int, tokens: int, vocabulary: int, head_width: int = 64) -> Any:
-    """The network, in training: ids (1, tokens) → logits (1, tokens, vocabulary)."""
+    """The network, in training: ids (texts, tokens) → logits (texts, tokens, vocabulary)."""
     functional = nn.functional
     heads = max(width // head_width, 1)
 
@@ -18,10 +18,11 @@ def gpt(nn: Any, *, layers: int, width: int, tokens: int, vocabulary: int, head_
             self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
         def forward(self, x: Any) -> Any:
-            parts = self.qkv(self.before(x)).reshape(1, tokens, 3, heads, width // heads)
+            texts = x.shape[0]
+            parts = self.qkv(self.before(x)).reshape(texts, tokens, 3, heads, width // heads)
             q, k, v = parts.permute(2, 0, 3, 1, 4)
             seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.joined(seen.transpose(1, 2).reshape(1, tokens, width))
+            x = x + self.joined(seen.transpose(1, 2).reshape(texts, tokens, width))
             return x + self.down(functional.gelu(self.up(self.between(x)), approximate="tanh"))
 
     class GPT(nn.Module):  # type: ignore[misc]

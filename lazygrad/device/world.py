@@ -31,7 +31,7 @@ class Transport(Protocol):
     rank: int
     size: int
 
-    def start(
+    def prepare(
         self,
         kind: str,
         ranks: tuple[int, ...],
@@ -39,8 +39,8 @@ class Transport(Protocol):
         sends: Sequence[memoryview],
         receives: Sequence[memoryview],
         dtype: DType,
-    ) -> Request:
-        """Begin a transfer in which these ranks take part, this one among them.
+    ) -> Callable[[], Request]:
+        """What begins a transfer in which these ranks take part, this one among them, whenever it is called.
 
         kind      "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast" or "send"
         op        "ADD", "MUL", "MAX" or "MIN": what the first two combine with
@@ -107,6 +107,7 @@ def set_world(made: World) -> World:
     global _world
     before, _world = _world, made
     places_here.cache_clear()
+    owners.cache_clear()
     return before
 
 
@@ -118,6 +119,12 @@ def here(device: str) -> bool:
 def owner(device: str) -> int:
     """The rank that has a device."""
     return _world.owner(device)
+
+
+@functools.lru_cache(256)
+def owners(devices: tuple[str, ...]) -> tuple[int, ...]:
+    """The ranks that have these devices."""
+    return tuple(map(_world.owner, devices))
 
 
 @functools.lru_cache(256)

@@ -159,7 +159,8 @@ def _terminated(*_: Any) -> None:
 
 
 def _close() -> None:
-    if _Started.channel is not None:
+    if _Started.transport is not None and _Started.channel is not None:
+        _Started.transport.finish()
         _Started.channel.close()
 
 

@@ -6,7 +6,7 @@ each of which a device runs as one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -200,8 +200,9 @@ def _is_of_one_kind(action: Action) -> bool:
 class Batch:
     """Consecutive kernels that a device runs as one, by a native call or a graph; or one thing by itself.
 
-    group  which devices take part: all of a kind where they send each other values in a native loop
-    waits  the batches whose collectives must be done before
+    group     which devices take part: all of a kind where they send each other values in a native loop
+    waits     the batches whose collectives must be done before
+    prepared  of a collective: the handles of two places, and what begins it on their memory
     """
 
     device: str
@@ -212,6 +213,7 @@ class Batch:
     desc: bytes = b""
     graph: Any = None
     waits: tuple[int, ...] = ()
+    prepared: tuple[Any, Any, Callable[[], Any]] | None = None
 
 
 def _whole(base: Buffer) -> tuple[Buffer, int, int]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..device import Device, DeviceError
-from ..device.world import Request, world
+from ..device.world import Request, owners, world
 from ..dtype import DType
 from ..ir.args import CollectiveArg
 from ..ir.uop import UOp
@@ -23,16 +23,21 @@ def start(ast: UOp, target: Any, source: Any) -> Request | None:
     """Begin what a COLLECTIVE says on the memory behind two handles; None where nothing is sent, since the
     device only counts.
     """
+    return prepare(ast, target, source)()
+
+
+def prepare(ast: UOp, target: Any, source: Any) -> Callable[[], Request | None]:
+    """What begins a COLLECTIVE on the memory behind two handles, as often as it is called."""
     arg: CollectiveArg = ast.arg
     device = arg.group[arg.place]
     if device.startswith("NULL"):
-        return None
+        return lambda: None
     transport = world().transport
     if transport is None:
         raise DeviceError(f"{text_of(arg)}: there is no way to other ranks (lazygrad.distributed.init)")
     allocator = Device[device].allocator
     into, read = (allocator._as_buffer(handle) for handle in (target, source))
-    ranks = tuple([world().owner(name) for name in arg.group])
+    ranks = owners(arg.group)
     op = None if arg.op is None else arg.op.name
     dtype: DType = ast.dtype
     size = dtype.itemsize
@@ -43,10 +48,10 @@ def start(ast: UOp, target: Any, source: Any) -> Request | None:
         part, ends = allocator._offset, [0, *itertools.accumulate(arg.receives)]
         from_here = [part(source, (end - begin) * size, begin * size) for begin, end in arg.sends]
         to_here = [part(target, n * size, at * size) for n, at in zip(arg.receives, ends, strict=False)]
-        begun: Request = own.start(arg.kind, ranks, op, from_here, to_here, dtype)
-        return begun
+        begin: Callable[[], Request] = own.prepare(arg.kind, ranks, op, from_here, to_here, dtype)
+        return begin
     sends = [read[begin * size : end * size] for begin, end in arg.sends]
-    return transport.start(arg.kind, ranks, op, sends, _parts(into, arg.receives, size), dtype)
+    return transport.prepare(arg.kind, ranks, op, sends, _parts(into, arg.receives, size), dtype)
 
 
 #: What all ranks have agreed on, and so many at most. Lengths are no part of it: they may be new on one rank
@@ -71,7 +76,7 @@ def agree(asts: Iterable[UOp]) -> None:
         return
     groups: dict[tuple[int, ...], list[str]] = {}
     for (arg, _), kind in zip(plan, kinds, strict=True):
-        ranks = tuple([world().owner(name) for name in arg.group])
+        ranks = owners(arg.group)
         groups.setdefault(ranks, []).append(f"{kind}: {_lengths(arg)}")
     first = ", ".join([f"{arg.kind} of {dtype} {_lengths(arg)}" for arg, dtype in plan[:3]])
     more = ", ..." if len(plan) > 3 else ""

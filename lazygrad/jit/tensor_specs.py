@@ -86,21 +86,8 @@ class TensorSpec(Spec):
 
     def _memory(self, tensor: Tensor) -> Buffer:
         """The whole, contiguous Buffer of an argument like the captured one. Raises Mismatch."""
-        node = tensor._uop
-        base = node.src[0] if node.op is Ops.RESHAPE else node
-        facts = base.facts
-        buffer: Buffer | None = facts.get("buffer")
-        if (
-            buffer is not None
-            and base.op is Ops.BUFFER
-            and base.arg == self.size
-            and base.dtype is self.dtype
-            and node.facts.get("shape") == self.shape
-            and buffer._buf is not None
-            and buffer.device == self.device
-            and tensor.requires_grad is self.grad
-            and "becomes" not in facts
-        ):
+        buffer = _seen_whole(tensor._uop, self.shape, self.size, self.dtype)
+        if buffer is not None and buffer.device == self.device and tensor.requires_grad is self.grad:
             return buffer
         return self._brought_into_memory(tensor)
 
@@ -142,6 +129,24 @@ class TensorSpec(Spec):
         return text if tensor.device == self.device else f"{text} on {devices_text(tensor.device)}"
 
 
+def _seen_whole(node: UOp, shape: tuple[sint, ...], size: int, dtype: DType) -> Buffer | None:
+    """The memory of `size` elements that a node is a plain view of; None where it takes more to say."""
+    base = node.src[0] if node.op is Ops.RESHAPE else node
+    facts = base.facts
+    buffer: Buffer | None = facts.get("buffer")
+    if (
+        buffer is not None
+        and base.op is Ops.BUFFER
+        and base.arg == size
+        and base.dtype is dtype
+        and node.facts.get("shape") == shape
+        and buffer._buf is not None
+        and "becomes" not in facts
+    ):
+        return buffer
+    return None
+
+
 class ShardedSpec(TensorSpec):
     """A tensor argument on several devices: in the same parts, each in memory that may be other memory.
 
@@ -166,6 +171,15 @@ class ShardedSpec(TensorSpec):
         return len(self.parts_like)
 
     def _find(self, tensor: Tensor, call: Call) -> None:
+        value = tensor._uop
+        if value.op is Ops.MULTI and value.arg == self.arg and tensor.requires_grad is self.grad:
+            found = [
+                _seen_whole(part, shape, size, self.dtype)
+                for part, (shape, size) in zip(value.src, self.parts_like, strict=True)
+            ]
+            if None not in found:
+                call.buffers += found  # type: ignore[arg-type]  # none of them is None
+                return
         self._compare(tensor)
         call.buffers += self._memory_of_parts(tensor)
 

@@ -1,9 +1,8 @@
 """Collectives between processes, by MPI's messages on the memory of buffers: nothing is copied on the way.
 
-A collective is begun by `start`, goes on whenever a request is asked or waited for, and is a few phases of
-messages (a generator that yields what it waits for). Sums are not MPI's own: those differ in their last bits
-with what arrives first, may be other ones on other ranks where there are NaNs, and MPI has no floats of 16
-bits. Each rank adds up its part, in the order of the ranks, and sends it to the others.
+A collective is begun by `start`, and is a few phases of messages (_rank_messages.py). It goes on whenever a
+request is asked or waited for, so whoever waits for other ranks in another way goes on with what was begun,
+too: `until`.
 """
 
 from __future__ import annotations
@@ -15,24 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..dtype import DType
-from ._rank_sums import combiner
+from ._rank_messages import KINDS, Group, Phase
 
-#: Bytes that are summed at once: they stay in a cache, and the sum goes out while the next ones come in.
-PIECE = 1 << 20
-#: How many pieces come in at once.
-AHEAD = 3
-#: A sum of so many bytes, over all ranks, is done by each of them: one message is faster than two.
-SMALL = 1 << 16
-#: Bytes of one message: MPI counts in 31 bits.
-MOST = 1 << 30
 #: A wait asks without a pause for so many seconds, then lets others run in between, then sleeps.
 SPIN, PAUSE, SLEEP = 0.0002, 0.002, 0.0002
 
 #: Seconds between two tellings that a collective begins: that takes 20 µs.
 TELL = 0.02
-
-#: What the messages of one phase wait for.
-Phase = list[Any]
 
 
 class Request:
@@ -123,25 +111,47 @@ class Transport:
 
         Lengths may differ between ranks, and be 0. Only all_reduce may have its result where its input is.
         """
+        return self.prepare(kind, ranks, op, sends, receives, dtype)()
+
+    def prepare(
+        self,
+        kind: str,
+        ranks: tuple[int, ...],
+        op: str | None,
+        sends: Sequence[Any],
+        receives: Sequence[Any],
+        dtype: DType,
+    ) -> Callable[[], Request]:
+        """What begins such a collective, as often as it is called."""
         if self.rank not in ranks:
             raise ValueError(f"rank {self.rank} takes no part in a collective of the ranks {ranks}")
-        phases = _KINDS.get(kind)
-        if phases is None:
-            raise ValueError(f"a collective is one of {', '.join(_KINDS)}, not {kind!r}")
-        out, into = [_bytes_of(each) for each in sends], [_bytes_of(each) for each in receives]
-        nbytes = max(sum(map(len, out)), sum(map(len, into)))
-        check, self.last = self._words(kind, ranks, op, dtype, nbytes)
-        self._note_begin()
-        request = Request(self, self.last, phases(Group(self, ranks, check), op, out, into, dtype))
-        if not request.go_on(self._are_done):
-            self._active.append(request)
-        return request
+        make = KINDS.get(kind)
+        if make is None:
+            raise ValueError(f"a collective is one of {', '.join(KINDS)}, not {kind!r}")
+        me, size = ranks.index(self.rank), len(ranks)
+        out, into = [*map(_bytes_of, sends)], [*map(_bytes_of, receives)]
+        phases = make(me, size, op, out, into, dtype)
+        check, label = self._words(kind, ranks, op, dtype, max(sum(map(len, out)), sum(map(len, into))))
+        # From the next rank on, so that not all begin with the same one.
+        peers = tuple([(me + step) % size for step in range(1, size)])
+
+        def begin() -> Request:
+            self.last = label
+            self._note_begin()
+            tags = {place: self.tag(ranks[place], check) for place in peers}
+            request = Request(self, label, phases(Group(self, ranks, me, peers, tags)))
+            if not request.go_on(self._are_done):
+                self._active.append(request)
+            return request
+
+        return begin
 
     def broadcast(self, value: Any) -> Any:
         """What rank 0 was given, on all ranks: any value that can be pickled."""
         self.last = self.waiting = "broadcast of a Python value"
         self._note_begin()
         try:
+            self.until(self.comm.Ibarrier().Test)
             return self.comm.bcast(value)
         finally:
             self.waiting = None
@@ -170,16 +180,30 @@ class Transport:
         """Go on with everything until this is done."""
         self.waiting = request.label
         try:
-            begun = time.perf_counter()
-            while not request.done:
-                self.advance()
-                waited = time.perf_counter() - begun
-                if waited > PAUSE:
-                    time.sleep(SLEEP)
-                elif waited > SPIN:
-                    os.sched_yield() if hasattr(os, "sched_yield") else time.sleep(0)
+            self.until(lambda: request.done)
         finally:
             self.waiting = None
+
+    def finish(self) -> None:
+        """Go on until everything that was begun is done: other ranks wait for this one's part of it."""
+        while self._active:
+            self.wait(self._active[0])
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something that was begun is not done."""
+        return bool(self._active)
+
+    def until(self, is_over: Callable[[], bool]) -> None:
+        """Go on with everything that was begun until something else is over."""
+        begun = time.perf_counter()
+        while not is_over():
+            self.advance()
+            waited = time.perf_counter() - begun
+            if waited > PAUSE:
+                time.sleep(SLEEP)
+            elif waited > SPIN:
+                os.sched_yield() if hasattr(os, "sched_yield") else time.sleep(0)
 
     def _words(
         self, kind: str, ranks: tuple[int, ...], op: str | None, dtype: DType, nbytes: int
@@ -230,200 +254,3 @@ _EMPTY = memoryview(bytearray())
 def _bytes_of(buffer: Any) -> Any:
     view = memoryview(buffer)
     return view.cast("B") if view.nbytes else _EMPTY
-
-
-class Group:
-    """One collective's ranks, and its messages with each of them."""
-
-    __slots__ = ("me", "peers", "ranks", "tags", "transport")
-
-    def __init__(self, transport: Transport, ranks: tuple[int, ...], check: int) -> None:
-        self.transport, self.ranks, self.me = transport, ranks, ranks.index(transport.rank)
-        #: The other ranks by their places, from the next one on: so not all begin with the same rank.
-        size = len(ranks)
-        self.peers = [(self.me + step) % size for step in range(1, size)]
-        self.tags = {place: transport.tag(ranks[place], check) for place in self.peers}
-
-    def send(self, place: int, part: Any, phase: int = 0) -> Phase:
-        tag, peer = self.tags[place] | phase, self.ranks[place]
-        return [self.transport.isend(part[at : at + MOST], peer, tag) for at in range(0, len(part), MOST)]
-
-    def receive(self, place: int, part: Any, phase: int = 0) -> Phase:
-        tag, peer = self.tags[place] | phase, self.ranks[place]
-        return [self.transport.irecv(part[at : at + MOST], peer, tag) for at in range(0, len(part), MOST)]
-
-
-def _expect(what: str, found: Sequence[Any], count: int) -> None:
-    if len(found) != count:
-        raise ValueError(f"{what} {count} of them, not {len(found)}")
-
-
-def _same_length(out: Any, into: Any) -> None:
-    if len(out) != len(into):
-        raise ValueError(f"a result of {len(into)} bytes cannot take the {len(out)} bytes that are combined")
-
-
-def _all_reduce(
-    group: Group, op: str | None, sends: list[Any], receives: list[Any], dtype: DType
-) -> Iterator[Phase]:
-    _expect("all_reduce takes buffers and results, one each:", [*sends, *receives], 2)
-    out, into = sends[0], receives[0]
-    _same_length(out, into)
-    combine, size = combiner(op, dtype), len(group.ranks)
-    if len(out) * size <= SMALL or size == 1:
-        yield from _summed_by_each(group, combine, out, into)
-        return
-    # Each rank sums its part, the first ones larger by an element.
-    count, item = len(out) // dtype.itemsize, dtype.itemsize
-    bounds = [(count // size * place + min(place, count % size)) * item for place in range(size + 1)]
-    parts = [slice(bounds[place], bounds[place + 1]) for place in range(size)]
-    in_place = out.obj is into.obj and out.nbytes and _address(out) == _address(into)
-    begun = _sent(group, [out[part] for part in parts])
-    results: Phase = []
-
-    def receive_results() -> None:
-        for place in group.peers:
-            for piece in _pieces(into[parts[place]]):
-                results.extend(group.receive(place, piece, 1))
-
-    if not in_place:
-        receive_results()
-    sent: Phase = []
-
-    def send_result(piece: Any) -> None:
-        for place in group.peers:
-            sent.extend(group.send(place, piece, 1))
-
-    yield from _summed(group, combine, out[parts[group.me]], into[parts[group.me]], send_result)
-    yield begun
-    if in_place:  # the memory of what was sent has become free
-        receive_results()
-    yield results + sent
-
-
-def _summed_by_each(group: Group, combine: Any, out: Any, into: Any) -> Iterator[Phase]:
-    """Everybody sends everything to everybody, and sums it in the same order."""
-    transport = group.transport
-    borrowed = {place: transport.borrow(len(out)) for place in group.peers}
-    waits: Phase = []
-    for place, memory in borrowed.items():
-        waits += group.receive(place, memory)
-    for place in group.peers:
-        waits += group.send(place, out)
-    yield waits
-    combine([borrowed.get(place, out) for place in range(len(group.ranks))], group.me, into)
-    transport.give_back(list(borrowed.values()))
-
-
-def _summed(
-    group: Group, combine: Any, own: Any, into: Any, tell: Callable[[Any], None] | None = None
-) -> Iterator[Phase]:
-    """The part of this rank, summed piece by piece while the next pieces come in; `tell` is given each."""
-    if not group.peers:
-        combine([own], 0, into)
-        return
-    transport = group.transport
-    coming: list[tuple[Phase, dict[int, Any]]] = []
-    pieces = list(zip(_pieces(own), _pieces(into), strict=True))
-
-    def receive(number: int) -> None:
-        if number < len(pieces):
-            borrowed = {place: transport.borrow(len(pieces[number][0])) for place in group.peers}
-            waits: Phase = []
-            for place, memory in borrowed.items():
-                waits += group.receive(place, memory)
-            coming.append((waits, borrowed))
-
-    for number in range(AHEAD):
-        receive(number)
-    for number, (mine, result) in enumerate(pieces):
-        waits, borrowed = coming[number]
-        yield waits
-        combine([borrowed.get(place, mine) for place in range(len(group.ranks))], group.me, result)
-        transport.give_back(list(borrowed.values()))
-        receive(number + AHEAD)
-        if tell is not None:
-            tell(result)
-
-
-def _sent(group: Group, parts: Sequence[Any]) -> Phase:
-    """To each rank its part, in the pieces that it sums."""
-    return [
-        wait for place in group.peers for piece in _pieces(parts[place]) for wait in group.send(place, piece)
-    ]
-
-
-def _pieces(memory: Any) -> list[Any]:
-    return [memory[at : at + PIECE] for at in range(0, len(memory), PIECE)]
-
-
-def _address(memory: Any) -> int:
-    import numpy as np
-
-    return int(np.frombuffer(memory, np.uint8).ctypes.data)
-
-
-def _reduce_scatter(
-    group: Group, op: str | None, sends: list[Any], receives: list[Any], dtype: DType
-) -> Iterator[Phase]:
-    _expect("reduce_scatter sends a buffer to each rank:", sends, len(group.ranks))
-    _expect("reduce_scatter has results,", receives, 1)
-    own, into = sends[group.me], receives[0]
-    _same_length(own, into)
-    begun = _sent(group, sends)
-    yield from _summed(group, combiner(op, dtype), own, into)
-    yield begun
-
-
-def _all_gather(
-    group: Group, op: str | None, sends: list[Any], receives: list[Any], dtype: DType
-) -> Iterator[Phase]:
-    _expect("all_gather sends buffers,", sends, 1)
-    return _all_to_all(group, op, sends * len(group.ranks), receives, dtype)
-
-
-def _all_to_all(
-    group: Group, op: str | None, sends: list[Any], receives: list[Any], dtype: DType
-) -> Iterator[Phase]:
-    _expect("a buffer is sent to each rank:", sends, len(group.ranks))
-    _expect("a buffer is received from each rank:", receives, len(group.ranks))
-    _same_length(sends[group.me], receives[group.me])
-    waits: Phase = []
-    for place in group.peers:
-        waits += group.receive(place, receives[place])
-    for place in group.peers:
-        waits += group.send(place, sends[place])
-    receives[group.me][:] = sends[group.me]
-    yield waits
-
-
-def _broadcast(
-    group: Group, op: str | None, sends: list[Any], receives: list[Any], dtype: DType
-) -> Iterator[Phase]:
-    """Down a binomial tree: the rank at place p has it from p without its highest bit."""
-    size, me = len(group.ranks), group.me
-    if me == 0:
-        _expect("broadcast sends from the first rank buffers,", sends, 1)
-        memory = sends[0]
-        if receives:
-            receives[0][:] = memory
-    else:
-        _expect("broadcast receives buffers,", receives, 1)
-        memory = receives[0]
-        yield group.receive(me - (1 << me.bit_length() - 1), memory)
-    waits: Phase = []
-    step = 1 << me.bit_length()
-    while me + step < size:
-        waits += group.send(me + step, memory)
-        step *= 2
-    yield waits
-
-
-_KINDS: dict[str, Callable[..., Iterator[Phase]]] = {
-    "all_reduce": _all_reduce,
-    "reduce_scatter": _reduce_scatter,
-    "all_gather": _all_gather,
-    "all_to_all": _all_to_all,
-    "broadcast": _broadcast,
-    "send": _all_to_all,
-}

@@ -10,6 +10,7 @@ Names and signatures are those of NVIDIA, "NCCL User Guide", and of nccl4py's mo
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -124,6 +125,10 @@ class Nccl:
             gpu.checked("mark", driver.cuEventRecord(event, self.stream))
         self._under_way.append((label, event))
         return Sent(gpu, label, event, [each.buffer for each in (*sends, *receives)])
+
+    def prepare(self, *of: Any) -> Callable[[], Sent]:
+        """What begins such a collective, as often as it is called."""
+        return functools.partial(self.start, *of)
 
     def _meet(self, ranks: tuple[int, ...]) -> Any:
         """NCCL's communicator of these ranks; all of them have to come here."""

@@ -23,7 +23,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ._mpi import Transport
+from ._mpi import SLEEP, Transport
 
 #: Seconds between two lines of a rank.
 BEAT = 0.25
@@ -173,11 +173,17 @@ class SideChannel:
         self.transport.waiting = f"the agreement on {what}"
         try:
             self._say({"agree": number, "what": what, "digest": digest.hex(), "groups": among})
-            with self._heard:
-                while self._agreed < number:
-                    self._heard.wait(0.1)
+            while not self._is_agreed(number):
+                self.transport.advance()  # another rank may wait for what this one has begun
         finally:
             self.transport.waiting = None
+
+    def _is_agreed(self, number: int) -> bool:
+        """Whether all ranks agree on this by now; it waits for a moment if they do not."""
+        with self._heard:
+            return self._heard.wait_for(
+                lambda: self._agreed >= number, SLEEP if self.transport.is_busy else 0.1
+            )
 
     def fail(self, text: str) -> None:
         """Tell why this rank ends, and end all."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import queue
 import runpy
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,9 @@ class Pipes:
                 self.peers[accepted.recv()] = accepted
         self.work: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=self._run, daemon=True).start()
+
+    def prepare(self, *of: Any) -> Callable[[], Done]:
+        return functools.partial(self.start, *of)
 
     def start(
         self,

@@ -64,6 +64,17 @@ for count in (0, 1, 1000, 50_001, 700_001):  # nothing, one message, and many of
     start("send", every, None, out, [told if place == before else told[:0] for place in every]).wait()
     assert (told == values[before]).all(), count
 
+# What was begun goes on while its rank waits for something else: ranks 1 and up are late by a sum.
+wide = np.full(3_000_001, rank + 1, np.float32)
+for wait in (lambda: distributed.agree("a test", b""), lambda: distributed.broadcast(rank)):
+    result = np.zeros_like(wide)
+    request = start("all_reduce", every, "ADD", [wide], [result])
+    if rank:
+        request.wait()
+    wait()
+    request.wait()
+    assert (result == size * (size + 1) / 2).all(), result
+
 worst = np.array([np.nan if rank == 0 else 1.0, -rank, 0.0], np.float32)
 found = np.zeros_like(worst)
 start("all_reduce", every, "MAX", [worst], [found]).wait()

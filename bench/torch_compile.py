@@ -15,11 +15,13 @@ turns, and the least processor time of each is shown.
 
 Answers and gradients are compared with eager's. `forward` and `training` are the largest differences, as
 parts of the largest number of a tensor (or of a 1000th of the largest of all, where that is more). Where one
-is above 1e-3, both are compared with float64, and it is marked with how far we and eager are from that: a
-network that makes much of small differences makes much of roundings. `first` is the processor time of the
-first call, with all that compiles, here and in processes that were started for it; a tiny function was
-compiled before, so that no side pays for imports, the start of LLVM, or inductor's headers of C++. Inductor
-does not freeze weights. `ops in PyTorch` ran there for want of a row, or of something that a row needs.
+is above 1e-3, both are compared with float64, and it is marked with how far we and eager are from that, and
+how far we are from eager where both compute in float64: a network that makes much of small differences makes
+much of roundings, and of smaller ones less. `first` is the processor time of the first call, with all that
+compiles, here and in processes that were started for it. Before, PyTorch has traced the model, and a tiny
+function was compiled, so that no side pays for imports, the start of LLVM, or inductor's headers of C++.
+Inductor does not freeze weights. `ops in PyTorch` ran there for want of a row, or of something that a row
+needs.
 
 A file of `--save` has a line for each architecture as soon as it is measured. What failed is tried again.
 The tally at the end says how many keep each bound, and names the others, the worst first.
@@ -66,7 +68,10 @@ def _leaves(answer: Any) -> list[Any]:
 
 def _loss(answer: Any) -> Any:
     """A number that every part of the answer has a share in."""
-    parts = [(x.float() - 0.5).square().mean() for x in _leaves(answer)]
+    import torch
+
+    leaves = [x.to(torch.promote_types(x.dtype, torch.float32)) for x in _leaves(answer)]
+    parts = [(x - 0.5).square().mean() for x in leaves]
     return sum(parts[1:], parts[0])
 
 
@@ -159,6 +164,16 @@ def _start(backend: str, training: bool) -> None:
         torch.compile(lambda x: (x @ x).exp().sum(), backend=backend)(x).backward()
 
 
+def _trace(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool) -> None:
+    """Has PyTorch trace the model once, so that no side pays for what it does once in a process (imports, the
+    sources of functions): the first of them would.
+    """
+    import torch._dynamo
+
+    torch._dynamo.reset()
+    _Side(model, args, kwargs, "aot_eager" if training else "eager").found(training)
+
+
 def _graphs() -> dict[str, int]:
     """How many graphs Dynamo has made since it was reset, and how often it had to break one."""
     from torch._dynamo.utils import counters
@@ -186,6 +201,7 @@ def measure(
         sides, results = dict[str, _Side](), dict[str, list[Any]]()
         for side, backend in backends.items():
             if backend is not None:
+                _trace(model, args, kwargs, training_now)
                 _start(backend, training_now)
             torch._dynamo.reset()
             torch._dynamo.utils.counters.clear()
@@ -200,25 +216,31 @@ def measure(
                 fell = [str(w.message) for w in caught if "runs in PyTorch" in str(w.message)]
                 found["fell"] = sorted({*found["fell"], *fell})
         found[kind] = _difference(results["lazygrad"], results["eager"])
-        if found[kind] > table.EQUAL:
-            exact = _Side(copy.deepcopy(model).double(), _wide(args), _wide(kwargs), None).found(training_now)
-            found[f"{kind} exact"] = [_difference(results[side], exact) for side in ("lazygrad", "eager")]
         if timed:
             calls = {side: one.step if training_now else one.forward for side, one in sides.items()}
             found |= {f"{kind} {side}": best for side, best in _times(calls).items()}
+        if found[kind] > table.EQUAL:
+            wide = copy.deepcopy(model).double(), _wide(args), _wide(kwargs)
+            exact = _Side(*wide, None).found(training_now)
+            found[f"{kind} exact"] = [_difference(results[side], exact) for side in ("lazygrad", "eager")]
+            torch._dynamo.reset()
+            ours = _Side(*wide, "lazygrad").found(training_now)
+            found[f"{kind} wide"] = _difference(ours, exact)
     return found
 
 
 def calls(inductor: bool = True) -> dict[str, tuple[float, float]]:
     """Microseconds of a call of a tiny network, by backend: forward, and a step of training.
 
-    Its kernels take one. "dynamo alone" finds the graph that was compiled, and runs it as eager PyTorch does.
+    Its kernels take one. "dynamo alone" finds the graph that was compiled, and runs it as eager PyTorch does;
+    "AOTAutograd" also makes its graphs of ATen operations, which run one by one.
     """
     import torch
 
     torch.set_num_threads(1)
     network = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
-    backends = {"eager": None, "dynamo alone": "eager", "lazygrad": "lazygrad", "inductor": "inductor"}
+    backends = {"eager": None, "dynamo alone": "eager", "AOTAutograd": "aot_eager"}
+    backends |= {"lazygrad": "lazygrad", "inductor": "inductor"}
     found = dict[str, list[float]]()
     for side, backend in backends.items():
         if side == "inductor" and not inductor:

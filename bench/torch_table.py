@@ -65,13 +65,20 @@ def row(name: str, found: Found, kinds: list[str]) -> str:
         return f"| {name} | {found['failed']} |"
     cells = [name]
     for kind in kinds:
-        exact = "{:.0e}, eager {:.0e}".format(*found[f"{kind} exact"]) if found[kind] > EQUAL else ""
-        cells.append(f"{found[kind]:.0e}" + (f" **!** float64: {exact}" if exact else ""))
+        cells.append(f"{found[kind]:.0e}" + _beside_float64(found, kind))
         cells += [_number(found.get(f"{kind} {side}"), 1e3) for side in ("lazygrad", "eager", "inductor")]
         cells += [_number(found.get(f"{kind} first {side}")) for side in ("lazygrad", "inductor")]
         cells.append(f"{found[f'{kind} graphs']}/{found[f'{kind} breaks']}")
     cells.append(", ".join(text.split(" ")[0].removeprefix("aten.") for text in found["fell"]))
     return "| " + " | ".join(cells) + " |"
+
+
+def _beside_float64(found: Found, kind: str) -> str:
+    """Of what is not equal: how far both are from float64, and how far apart if both compute in it."""
+    if found[kind] <= EQUAL:
+        return ""
+    ours, eager = found[f"{kind} exact"]
+    return f" **!** float64: {ours:.0e}, eager {eager:.0e}, both in it {found[f'{kind} wide']:.0e}"
 
 
 def _number(value: float | None, unit: float = 1.0, digits: int = 1) -> str:

@@ -259,6 +259,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         random.Random(seed).shuffle(items)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """No garbage is looked for while modules and the tests in them are made: they stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        leave_out_what_stays()
+        gc.enable()
+
+
+#: How many modules there were when all that was there was left out; with so many more it is done again.
+modules_left_out, MANY_MODULES = 0, 300
+
+
+def leave_out_what_stays() -> None:
+    """No garbage is looked for among modules, nor among tests, from here on: it took 0.3 s, and hundreds of
+    tests ask for it.
+    """
+    global modules_left_out
+    modules_left_out = len(sys.modules)
+    gc.collect()
+    gc.freeze()
+
+
 tests_begun = itertools.count(1)
 
 
@@ -280,6 +305,8 @@ def garbage_is_collected_between_tests(request: pytest.FixtureRequest) -> Iterat
     if request.node.get_closest_marker("slow") is None or is_listed(request.node):
         gc.disable()
     number = next(tests_begun)
+    if len(sys.modules) - modules_left_out > MANY_MODULES:  # as a test has imported PyTorch's compiler
+        leave_out_what_stays()
     gc.collect(2 if number % 200 == 0 else 1 if number % 10 == 0 else 0)
     yield
     gc.enable()

@@ -185,12 +185,12 @@ def tangled(imports: list[Import], package: str) -> dict[str, list[str]]:
 # ---- the tests ----
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def imports() -> list[Import]:
     return project_imports(ROOT / "lazygrad")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def layers() -> list[str]:
     return read_layers((ROOT / "docs" / "design.md").read_text(encoding="utf-8"))
 

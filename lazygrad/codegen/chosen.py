@@ -28,3 +28,9 @@ def lowered(ast: UOp) -> UOp:
 def chosen(sink: UOp, target: Target) -> Choice:
     """The Opts for the loops of a kernel, and the cycles that it takes with them."""
     return choose_on_cores(Loops.of(sink), target)
+
+
+def launch_cycles(target: Target) -> float:
+    """The cycles of a core that starting one more kernel takes."""
+    lanes = max(target.vector_bytes // 4, 1)
+    return target.launch.kernel / (lanes * target.core.arithmetic)

@@ -39,14 +39,16 @@ class Unbounded(Exception):
     """An operation for which there is no rule on intervals."""
 
 
-def with_bounds(ast: UOp) -> tuple[UOp, dict[int, tuple[int, int]]] | None:
+def with_bounds(ast: UOp, first: int | None = None) -> tuple[UOp, dict[int, tuple[int, int]]] | None:
     """A kernel of the stores' bounds, and for each of its outputs the numbers of (lowest, highest).
+
+    first  the number of the first bound; None: that behind the kernel's own
 
     None where some operation has no rule.
     """
     made: dict[UOp, Interval] = {}
     nodes = ast.toposort()
-    number = 1 + max(node.arg for node in nodes if node.op is Ops.DEFINE_GLOBAL)
+    number = first or 1 + max(node.arg for node in nodes if node.op is Ops.DEFINE_GLOBAL)
     stores: dict[UOp, list[UOp]] = {}
     numbers: dict[int, tuple[int, int]] = {}
     try:

@@ -1,9 +1,11 @@
 """Kernels of several nests of loops, one after another.
 
-The plan makes them of kernels that do not wait for each other (`schedule/side_by_side.py`). The argument of
+The plan makes them of kernels that run one after the other (`schedule/side_by_side.py`). The argument of
 such a SINK says how many stores each nest has. Each nest goes through the passes as a kernel of its own does,
 with Opts of its own. What they make of it stands in one SINK, where the loops and the memory of each nest
-have numbers of their own, so that no two nests share a loop.
+have numbers of their own, so that no two nests share a loop. A nest may read memory that one before it
+stores: nothing of a nest stands before the end of the last (`ir/nest.py`), and pieces keep step
+(`in_step.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..target import Target
 from .chosen import chosen
+from .in_step import pieces_in_step, shared_memory
 from .opt import KernelOptError, Opt, OptOps
 from .ranges import substitute_ranges
 
@@ -45,12 +48,16 @@ def opts_of_nests(nests: Sequence[UOp], target: Target, opts: Sequence[Opt] | No
     """The Opts of each nest (form 3): those that it would have alone, or none for no `opts`.
 
     Pieces are shared among the cores by every nest or by none: each piece would do all of a nest that has
-    none. Other `opts` than these raise KernelOptError.
+    none. Where nests read what others store, they have pieces that keep step. Other `opts` than these raise
+    KernelOptError.
     """
     if opts is not None and not opts:
         return [[] for _ in nests]
     found = [list(chosen(nest, target).opts) for nest in nests]
-    if not all(map(_has_pieces, found)):
+    in_step = pieces_in_step(tuple(nests), target) if shared_memory(nests) else None
+    if in_step is not None:
+        found = in_step
+    elif shared_memory(nests) or not all(map(_has_pieces, found)):
         found = [[opt for opt in own if opt.op is not OptOps.THREAD] for own in found]
     flat = [opt for own in found for opt in own]
     if opts is not None and list(opts) != flat:
@@ -86,7 +93,8 @@ def beside(sinks: Sequence[UOp]) -> UOp:
         loops, memory = max(loops, more_loops), max(memory, more_memory)
     names = [sink.arg.name for sink in sinks]
     rest = names[1] if len(names) == 2 else f"{len(names) - 1}_more"
-    return UOp(Ops.SINK, src=tuple(stores), arg=KernelInfo(f"{names[0]}_and_{rest}"))
+    info = KernelInfo(f"{names[0]}_and_{rest}", nests=tuple([len(sink.src) for sink in sinks]))
+    return UOp(Ops.SINK, src=tuple(stores), arg=info)
 
 
 def _beyond(sink: UOp) -> tuple[int, int]:

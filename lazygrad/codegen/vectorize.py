@@ -107,13 +107,16 @@ class _Expander:
         self._values: dict[UOp, tuple[UOp, ...]] = {}
         self._patterns: dict[UOp, Pattern | None] = {}
         self._squares: dict[tuple[UOp, Place], list[UOp]] = {}
+        self._sides: dict[UOp, tuple[UOp, int] | None] = {}
         self.done: dict[tuple[UOp, Place], UOp] = {}
 
     def expanded(self) -> UOp:
         stores: list[UOp] = []
         for store in self.sink.src:
-            for place in self.places(store, {}):
+            places = self.places(store, {})
+            for place in places:
                 self.expand(store, place)
+            for place in places:
                 stores.extend(self.stores(store, place))
         return self.sink.replace(src=tuple(stores))
 
@@ -427,12 +430,59 @@ class _Expander:
         if node.arg is None and len(values) == 1 and step == 1:
             value = broadcast(values[0], lanes)
             return [UOp(Ops.STORE, node.dtype, (access.at_lane(0, access.valid.vector()), value))]
+        side = self.side(node, lanes)
+        turned = self.turned(node, place, *side, lanes) if side is not None else None
+        if turned is not None:
+            return turned
         made = []
         for k in range(lanes):
             target = access.at_lane(k)
             if target.src[2:] != (FALSE,):
                 own = [lane_of(value, k) for value in values]
                 made.append(UOp(Ops.STORE, node.dtype, (target, *own), node.arg))
+        return made
+
+    def side(self, node: UOp, lanes: int) -> tuple[UOp, int] | None:
+        """For a STORE whose lanes are far apart: a range of registers along which its elements are
+        neighbours, and how many of them are stored as one vector.
+        """
+        if node not in self._sides:
+            self._sides[node] = self._side(node, lanes)
+        return self._sides[node]
+
+    def _side(self, node: UOp, lanes: int) -> tuple[UOp, int] | None:
+        lane, pattern = self.lane[node], self.pattern(node.src[0].src[1])
+        if self.scalar_lanes or node.arg is not None or len(node.src) > 2 or pattern is None or lane is None:
+            return None
+        for across in self.registers[node]:
+            count: int = across.src[0].arg
+            size = math.gcd(lanes, count & -count)
+            if pattern.steps.get(across) == 1 and size > 2 and abs(pattern.steps.get(lane, 0)) >= count:
+                return across, size
+        return None
+
+    def turned(self, node: UOp, place: Place, across: UOp, size: int, lanes: int) -> list[UOp] | None:
+        """The STOREs of squares: `size` vectors of as many lanes, each stored by its columns. They are those
+        of several places, which the first of them has. None: where some are not valid.
+        """
+        at = self.registers[node].index(across)
+        first = place[at] - place[at] % size
+        rows = [(*place[:at], first + k, *place[at + 1 :]) for k in range(size)]
+        accesses = [self.access(node, row) for row in rows]
+        if any(access.valid.expression is not TRUE for access in accesses):
+            return None
+        if place[at] != first:
+            return []
+        values = [broadcast(self.value(node, row, node.src[1]), lanes) for row in rows]
+        made = []
+        for lane in range(0, lanes, size):
+            part = tuple(range(lane, lane + size))
+            square = values
+            if size < lanes:
+                kind = values[0].dtype.scalar_type.vec(size)
+                square = [UOp(Ops.GEP, kind, (value,), part) for value in values]
+            for k, column in enumerate(transposed(square)):
+                made.append(UOp(Ops.STORE, node.dtype, (accesses[0].at_lane(lane + k), column)))
         return made
 
     def access(self, node: UOp, place: Place) -> Access:

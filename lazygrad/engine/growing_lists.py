@@ -2,8 +2,8 @@
 
 A graph that was planned for many sizes three times gets a list whose Variable's value, and the lengths of
 whose results, change from run to run. Its structure is what `repeats.py` takes, without sizes and without
-the user's calls, as in `schedule/sizes_apart.py`; how sizes follow from the value of the Variable is worked
-out from the three, as `schedule/growth.py` does.
+the user's calls: what is the same in many graphs, as the counters of a size, remembers the first one. How
+sizes follow from the value of the Variable is worked out from the three, as `schedule/growth.py` does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from ..ir.uop import UOp
 from ..locks import table_lock, uninterrupted
 from ..schedule.growth import STAYS, Growth, Polynomial, polynomial
 from ..schedule.items import ScheduleItem, create_schedule
-from ..schedule.sizes_apart import SIZED, may_be_size, own_sizes
 from ..schedule.versions import effective, in_shape, set_becomes, version_on
 from ..shape.rules import shape_of
 from ..shape.sizes import prod, vmax
@@ -37,6 +36,9 @@ class Graph(Protocol):
     leaves: list[int]
     buffers: list[Buffer]
     bound: list[UOp]
+    writes: list[UOp]
+    shape: tuple[Any, ...]
+    key: tuple[tuple[Any, ...], tuple[Any, ...]]
 
 
 class Ready(Protocol):
@@ -53,16 +55,19 @@ class Growing:
     """What is known of graphs of one structure.
 
     met     (the number that their sizes follow from, the sizes) of up to three that had plans for many sizes
-    ready   the list, and `rule` how sizes follow from the number; None, where each is planned, once `over`
+    ready   the list; None, where each is planned, once `over`
+    rule    for each size which of the polynomials it is; the number itself is the size at `base`
     """
 
-    __slots__ = ("growth", "last", "met", "over", "ready", "rule", "times")
+    __slots__ = ("base", "growth", "last", "met", "over", "polynomials", "ready", "rule", "times")
 
     def __init__(self) -> None:
         self.growth: Growth | None = None
         self.met: dict[int, tuple[int, ...]] = {}
         self.ready: Ready | None = None
-        self.rule: list[tuple[int, int, int, int]] = []
+        self.polynomials: list[Polynomial] = []
+        self.rule: list[int] = []
+        self.base = 0
         self.over = False
         self.last: tuple[int, ...] = ()
         self.times = 0
@@ -85,13 +90,11 @@ class Growing:
         growth = self.growth
         if growth is None or self.ready is None or self.times >= STAYS:
             return None
-        n: int | None = None
-        for place, a, b, c in self.rule:
-            if n is None:
-                n = sizes[place]
-            elif sizes[place] != (a * n + b) * n + c:
-                return None
-        return n if n is not None and growth.least <= n <= growth.most else None
+        n = sizes[self.base]
+        expected: list[int] = [(a * n + b) * n + c for a, b, c in self.polynomials]
+        if sizes != tuple([expected[which] for which in self.rule]):
+            return None
+        return n if growth.least <= n <= growth.most else None
 
     def learn(self, n: int, sizes: tuple[int, ...]) -> bool:
         """Work the rule out of three; whether there is one."""
@@ -101,18 +104,19 @@ class Growing:
             return False
         numbers = list(self.met)
         columns = list(zip(*self.met.values(), strict=True))
-        known: dict[tuple[int, ...], Polynomial | None] = {}
-        rule = []
-        for place, column in enumerate(columns):
-            if column not in known:
-                known[column] = polynomial(numbers, column)
-            found = known[column]
+        known: dict[tuple[int, ...], Polynomial] = {}
+        for column in set(columns):
+            found = polynomial(numbers, column)
             if found is None:
                 return False
-            rule.append((place, *found))
-        rule.sort(key=lambda row: row[1:] != (0, 1, 0))  # the number itself comes first
-        self.rule = rule
-        return bool(rule) and rule[0][1:] == (0, 1, 0)
+            known[column] = found
+        if (0, 1, 0) not in known.values():
+            return False
+        self.polynomials = list(set(known.values()))
+        which = {polynomial: place for place, polynomial in enumerate(self.polynomials)}
+        self.rule = [which[known[column]] for column in columns]
+        self.base = self.rule.index(which[0, 1, 0])
+        return True
 
 
 _known: dict[Any, Growing] = {}
@@ -123,49 +127,35 @@ def forget() -> None:
     _known.clear()
 
 
-def find(graph: Graph, state: tuple[Any, ...]) -> tuple[Growing, tuple[int, ...]] | None:
-    """What is known of a graph's structure, and its sizes; None for one that cannot grow.
-
-    state  what planning looks at besides the graph
-    """
-    sizes: list[Any] = []
-    rows = _rows(graph, sizes)
-    if rows is None or not all(type(size) is int for size in sizes):
+def find(graph: Graph) -> tuple[Growing, tuple[int, ...]] | None:
+    """What is known of a graph's structure, and its sizes; None for one that cannot grow."""
+    if graph.bound or graph.writes:
         return None
-    key = (state, tuple(rows))
-    known = _known.get(key)
+    sizes: list[Any] = []
+    for each in graph.key[1]:
+        kind = type(each)
+        if kind is tuple:
+            if each and type(each[0]) is tuple:
+                for span in each:
+                    sizes += span
+            else:
+                sizes += each
+        elif kind is int or kind is float:
+            sizes.append(int(each))
+        elif kind is UOp:
+            return None
+    if not _NUMBERS.issuperset(map(type, sizes)):
+        return None
+    known = _known.get(graph.shape)
     if known is None:
         if len(_known) >= MOST_KNOWN:
             for old in list(_known)[: MOST_KNOWN // 2]:
                 _known.pop(old, None)
-        known = _known[key] = Growing()
+        known = _known[graph.shape] = Growing()
     return known, tuple(sizes)
 
 
-def _rows(graph: Graph, sizes: list[Any]) -> list[Any] | None:
-    number = graph.number
-    rows: list[Any] = []
-    add = rows.append
-    for node in graph.order:
-        op, facts = node.op, node.facts
-        if op is Ops.BUFFER:
-            sizes.append(node.arg)
-            rows += (op, node.dtype, node.src[0], "fresh" in facts)
-        elif op is Ops.CONST:
-            if may_be_size(node):
-                sizes.append(int(node.arg))
-                rows += (op, node.dtype, node.src)
-            else:
-                rows.append(node)
-        elif op in (Ops.BIND, Ops.ASSIGN):
-            return None
-        else:
-            own, rest = own_sizes(node) if op in SIZED else ((), node.arg)
-            sizes += own
-            rows += (op, node.dtype, len(own), rest, facts.get("site"), len(node.src))
-            for source in node.src:
-                add(number[effective(source) if "becomes" in source.facts else source])
-    return rows
+_NUMBERS = frozenset((int,))
 
 
 # *** data from the host is copied before
@@ -282,8 +272,9 @@ def make(
 
 def _has_room(item: ScheduleItem) -> bool:
     """Whether what is between kernels is as long as it may become: a list goes on using it."""
-    for store, buffer, target in zip(item.ast.src, item.outputs, item.kernel.src, strict=False):
-        memory = store.src[0].dtype
+    for store in item.ast.src:
+        memory, number = store.src[0].dtype, store.src[0].arg
+        buffer, target = item.bufs[number], item.kernel.src[number]
         if isinstance(memory, PtrDType) and buffer.size < memory.size and "inner_users" in target.facts:
             return False
     return True

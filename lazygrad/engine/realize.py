@@ -32,7 +32,7 @@ from ..report.check import Checker, CheckError
 from ..report.forms import print_forms
 from ..report.rows import copy_name, row, shown_name
 from ..report.terminal import colored, show, size_text
-from ..schedule.items import ScheduleItem, create_schedule
+from ..schedule.items import ScheduleItem, create_schedule, output_count
 from ..schedule.kernelize import kernelize, planning
 from ..schedule.readers import Pending
 from ..schedule.versions import latest, next_version
@@ -224,7 +224,7 @@ def run_item(
         _finish(item.kernel)
         return
     device = bufs[0].device
-    outputs = len(ast.src)
+    outputs = output_count(ast)
     for buffer in bufs[outputs:]:
         if buffer._buf is None:
             allocate_empty(buffer)

@@ -28,6 +28,7 @@ from ..schedule import kernelize
 from ..schedule.items import ScheduleItem, create_schedule
 from ..schedule.plan import pass_observers
 from ..schedule.readers import Pending, open_or_planned
+from ..schedule.sizes_apart import may_be_size
 from ..schedule.versions import (
     LOOKS_OR_PARTS,
     below_looks,
@@ -90,7 +91,7 @@ def realize(roots: Sequence[UOp], pending: Pending) -> None:
                 found = _ready.get(graph.key, _ABSENT)
                 if found is _ABSENT:
                     found = None
-                    sized = growing_lists.find(graph, _state())
+                    sized = growing_lists.find(graph)
                     if sized is not None and growing_lists.run_known(graph, *sized):
                         return
                     if sized is not None and sized[0].is_due():
@@ -123,8 +124,12 @@ _ABSENT: Any = object()
 _REFUSED = frozenset(
     (Ops.BUFFER_VIEW, Ops.MULTI, Ops.COLLECTIVE, Ops.KERNEL, Ops.CUSTOM, Ops.LOOP, Ops.DEFINE_VAR)
 )
+#: Their argument consists of sizes.
+_SIZED = frozenset((Ops.RESHAPE, Ops.EXPAND, Ops.PAD, Ops.SHRINK, Ops.IOTA))
 #: Of these more is asked than of others.
-_ASKED = _REFUSED | {Ops.DETACH, Ops.CHECK, Ops.COPY}
+_ASKED = _REFUSED | _SIZED | {Ops.DETACH, Ops.CHECK, Ops.COPY}
+#: Stands for a number that may be a size.
+_SIZE: Any = object()
 
 
 class _Graph:
@@ -136,11 +141,13 @@ class _Graph:
     buffers  their memory
     bound    its bound Variables, whose values are no part of the structure
     number   the place of each node in `order`
-    key      its structure
+    shape    its structure apart from sizes, and from whose calls its nodes are
+    key      its structure: that, and these
     """
 
-    __slots__ = ("bound", "buffers", "key", "leaves", "number", "order", "writes")
-    key: Any
+    __slots__ = ("bound", "buffers", "key", "leaves", "number", "order", "shape", "sizes", "writes")
+    shape: tuple[Any, ...]
+    key: tuple[tuple[Any, ...], tuple[Any, ...]]
 
     def __init__(self, wanted: dict[UOp, int]) -> None:
         self.order, self.number = list(wanted), wanted
@@ -148,6 +155,7 @@ class _Graph:
         self.buffers: list[Buffer] = []
         self.bound: list[UOp] = []
         self.writes: list[UOp] = []
+        self.sizes: list[Any] = []
 
     @classmethod
     def of(cls, roots: Sequence[UOp], pending: Pending) -> _Graph | None:
@@ -188,7 +196,8 @@ class _Graph:
             rows += (len(others), *others)
         if len(graph.buffers) > 1 and len(set(map(id, graph.buffers))) < len(graph.buffers):
             return None
-        graph.key = tuple(rows)
+        graph.shape = tuple(rows)
+        graph.key = graph.shape, tuple(graph.sizes)
         return graph
 
     def _walk(self, first: int, rows: list[Any]) -> bool | None:
@@ -196,7 +205,7 @@ class _Graph:
         was there before; None where the graph has what is planned as ever.
         """
         order, number, leaves, buffers = self.order, self.number, self.leaves, self.buffers
-        known, add, describe = number.get, order.append, rows.extend
+        known, add, describe, size = number.get, order.append, rows.extend, self.sizes.append
         writes = False
         for node in itertools.islice(order, first, None):  # which grows
             op, facts, src = node.op, node.facts, node.src
@@ -206,12 +215,17 @@ class _Graph:
                     return None
                 leaves.append(number[node])
                 buffers.append(buffer)
-                describe((op, node.dtype, node.arg, buffer.device, "fresh" in facts))
+                describe((op, node.dtype, buffer.device, "fresh" in facts))
+                size(node.arg)
                 continue
             if op is Ops.CONST:
                 value = node.arg
-                bits = value if type(value) is not float else const_bits(value, node.dtype)
-                describe((op, node.dtype, bits, len(src)))
+                if may_be_size(node):
+                    size(value)
+                    value = _SIZE
+                elif type(value) is float:
+                    value = const_bits(value, node.dtype)
+                describe((op, node.dtype, value, len(src)))
             elif op is Ops.BIND:
                 self.bound.append(node)
                 describe((op, src[0].arg))
@@ -225,7 +239,11 @@ class _Graph:
                         arg = None  # it says whose leaf the value is, which gradients ask
                     elif op is Ops.CHECK:
                         arg = arg, facts.get("site")
-                describe((op, node.dtype, arg, facts.get("origin"), len(src)))
+                    elif op in _SIZED:
+                        size(arg)
+                        arg = len(arg) if op is not Ops.IOTA else None
+                describe((op, node.dtype, arg, len(src)))
+                size(facts.get("origin"))
             for source in src:
                 if "becomes" in source.facts:
                     source = effective(source)

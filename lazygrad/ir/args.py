@@ -173,9 +173,16 @@ class CheckArg(NamedTuple):
 
 
 class KernelInfo(NamedTuple):
-    """What a kernel's SINK remembers from form 3 on: its displayed name, and what the documents print."""
+    """What a kernel's SINK remembers from form 3 on: its displayed name, what the documents print, and how
+    many stores each of its nests of loops has, if there are several.
+    """
 
     name: str
     local_dims: int = 0
     upcasted: int = 0
     dont_use_locals: bool = False
+    nests: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        shown = self._fields if self.nests else self._fields[:-1]
+        return f"KernelInfo({', '.join([f'{name}={getattr(self, name)!r}' for name in shown])})"

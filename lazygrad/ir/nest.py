@@ -8,9 +8,11 @@ the ranges of a REDUCE, or of a STAGE, open inside the deepest loop that its res
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 from ..dtype import PtrDType
+from .args import KernelInfo
 from .ops import Ops
 from .uop import UOp, toposort
 from .walks import noted, reached
@@ -131,6 +133,15 @@ def is_shared(stage: UOp) -> bool:
     return isinstance(memory, PtrDType) and memory.local
 
 
+def nests_of_stores(sink: UOp) -> list[tuple[UOp, ...]]:
+    """The STOREs of each nest of loops: of a later one nothing stands before the end of those before it."""
+    counts = sink.arg.nests if isinstance(sink.arg, KernelInfo) else ()
+    if not counts:
+        return [sink.src]
+    ends = list(itertools.accumulate(counts, initial=0))
+    return [sink.src[begin:end] for begin, end in itertools.pairwise(ends)]
+
+
 def nodes_in_order(sink: UOp) -> list[UOp]:
     """Every node after its sources, in the order of first need; a STORE needs its value before its place.
 
@@ -152,7 +163,11 @@ def loop_nest(sink: UOp) -> Block:
     block_of = _place_ranges(nodes, body)
     home = _place_nodes(nodes, block_of, body)
     before = _dependencies(nodes, home, block_of)
-    _order_items(nodes, home, before, block_of)
+    placed: set[UOp | Block] = set()
+    nests = nests_of_stores(sink)
+    for stores in nests:
+        needed = nodes if len(nests) == 1 else nodes_in_order(UOp.sink(*stores))
+        _order_items(needed, home, before, block_of, placed)
     return body
 
 
@@ -249,19 +264,24 @@ def _dependencies(nodes: list[UOp], home: dict[UOp, Block], block_of: dict[UOp, 
 
 
 def _order_items(
-    nodes: list[UOp], home: dict[UOp, Block], before: Before, block_of: dict[UOp, Block]
+    nodes: list[UOp],
+    home: dict[UOp, Block],
+    before: Before,
+    block_of: dict[UOp, Block],
+    placed: set[UOp | Block],
 ) -> None:
     """Fill the items: values and reductions in the order of first need, then the storing loop, then STOREs.
 
     So every load of a Block comes before what is stored in it, and a kernel may overwrite what it reads.
+    Lanes that only a STORE needs are taken just before it: their vectors are there, and take less room.
     """
     filling = {store for node in nodes if node.op is Ops.STAGE for store in stage_stores(node)}
+    late = _lanes_to_store(nodes, filling, home)
     stores: list[UOp] = []
-    placed: set[UOp | Block] = set()
     for node in nodes:
         if node.op is Ops.STORE and node not in filling:
             stores.append(node)
-        elif node in home:
+        elif node in home and node not in late:
             for inner in closed_ranges(node)[1:]:
                 block = block_of[inner]
                 if block.parent is not None:
@@ -274,7 +294,27 @@ def _order_items(
             block.parent.items.append(block)
             block = block.parent
     for store in stores:
-        home[store].items.append(store)
+        items = home[store].items
+        if store.src[1] in late:
+            _place_after_needs(store.src[1], items, before, placed)
+        items.append(store)
+
+
+def _lanes_to_store(nodes: list[UOp], filling: set[UOp], home: dict[UOp, Block]) -> set[UOp]:
+    """Lanes of vectors, and choices among them, that nothing but STOREs to a kernel's outputs needs."""
+    lanes: set[UOp] = set()
+    for node in nodes:
+        if node.op is Ops.GEP or (
+            node.op is Ops.WHERE and all(s in lanes or s.op is Ops.CONST for s in node.src)
+        ):
+            lanes.add(node)
+    for node in reversed(nodes) if lanes else ():
+        stores = node.op is Ops.STORE and node not in filling and len(node.src) == 2
+        for place, source in enumerate(node.src):
+            waits = node in lanes or (stores and place == 1)
+            if source in lanes and not (waits and home[node] is home[source]):
+                lanes.discard(source)
+    return lanes
 
 
 def _place_after_needs(

@@ -294,9 +294,9 @@ def keep_origin(made: UOp, node: UOp) -> None:
         made.facts.setdefault("site", node.facts["site"])
 
 
-def new_node(op: Ops, dtype: DType, src: tuple[UOp, ...], arg: Any = None) -> UOp:
-    """The same as `UOp(...)` for what cannot exist yet: what is first made of a UNIQUE with a new number. It
-    is not looked for, which saves a third of the time.
+def new_node(op: Ops, dtype: DType, src: tuple[UOp], arg: Any = None) -> UOp:
+    """The same as `UOp(...)` for what cannot exist yet: what is first made of a new node. It is not looked
+    for, which saves a third of the time.
     """
     node = object.__new__(UOp)
     node.op, node.dtype, node.src, node.arg = op, dtype, src, arg
@@ -304,21 +304,20 @@ def new_node(op: Ops, dtype: DType, src: tuple[UOp, ...], arg: Any = None) -> UO
     current = origin.current
     node.facts = {} if current is None else {"origin": current}
     ref = _Ref(node, _died)
-    if len(src) == 2:
-        key: Key = (op, dtype, arg, src[0].number, src[1].number)
-    else:
-        key = (op, dtype, arg, *[source.number for source in src])
-    ref.key = key
+    ref.key = key = (op, dtype, arg, src[0].number)
     if len(_dead) > MOST_DEAD:
         _drop_dead()
     return node if _table.setdefault(key, ref) is ref else _settle(node, ref)
 
 
-def one_of_its_own(op: Ops, arg: Any) -> UOp:
-    """A node without sources that nobody makes again, as its argument is a new number: it is in no table."""
+def one_of_its_own(op: Ops, arg: Any, dtype: DType = dtypes.void, src: tuple[UOp, ...] = ()) -> UOp:
+    """A node that nobody makes again, as its argument is a new number or its source such a node: it is in no
+    table."""
     node = _new(UOp)
-    node.op, node.dtype, node.src, node.arg, node.facts = op, dtypes.void, (), arg, {}
+    node.op, node.dtype, node.src, node.arg = op, dtype, src, arg
     node.number = next(_numbers)
+    current = origin.current
+    node.facts = {} if current is None else {"origin": current}
     return node
 
 

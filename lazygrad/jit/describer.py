@@ -74,7 +74,7 @@ class Describer:
 
     def _inner(self, value: Any, name: str) -> Spec:
         kind = type(value)
-        if isinstance(value, (list, tuple, collections.deque)):
+        if isinstance(value, (list, tuple, collections.deque, set)):
             if len(value) > MAX_ITEMS and all(type(part) in PLAIN for part in value):
                 return ManySpec(name, value)
             return self._sequence(value, name)
@@ -83,8 +83,8 @@ class Describer:
             if len(value) > MAX_ITEMS and all(type(part) in PLAIN for part in value.values()):
                 return ManyPairsSpec(name, value)
             return DictSpec(name, kind, keys, [self.describe(value[k], f"{name}[{k!r}]") for k in keys])
-        if isinstance(value, (set, frozenset)) and all(type(part) in PLAIN for part in value):
-            return PlainSpec(name, set(value) if isinstance(value, set) else value)
+        if isinstance(value, frozenset) and all(type(part) in PLAIN for part in value):
+            return PlainSpec(name, value)
         if isinstance(value, (Set, ValuesView)):
             return self._sequence(value, name)
         if isinstance(value, (range, slice)):
@@ -131,7 +131,7 @@ def without_unnamed(spec: Spec, names: set[str]) -> bool:
                 kept[name] = part
         spec.fields = kept
         spec.names = None if spec.whole else names
-        return bool(kept)
+        return bool(kept) or spec.plain is not None
     for part in spec.parts():
         matters = without_unnamed(part, names) or matters
     return matters

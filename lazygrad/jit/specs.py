@@ -19,12 +19,14 @@ from ..tensor import Tensor
 from .errors import Changed, JitError, Mismatch
 from .python_values import (
     MISSING,
+    Exactly,
     bytes_and_form,
     is_array,
     is_closed_inside,
     is_fixed,
-    is_true,
     kind_text,
+    plain_part,
+    same_fixed,
     same_plain,
 )
 
@@ -102,7 +104,7 @@ class SameSpec(Spec):
         if isinstance(known, types.MethodType) and isinstance(value, types.MethodType):
             if known.__func__ is value.__func__ and known.__self__ is value.__self__:
                 return
-        elif type(value) is type(known) and is_fixed(known) and is_true(value == known):
+        elif type(value) is type(known) and is_fixed(known) and same_fixed(value, known):
             return
         raise Changed(self.name, kind_text(known), kind_text(value))
 
@@ -122,27 +124,19 @@ class ArraySpec(Spec):
 
 
 class ManySpec(Spec):
-    """Many numbers and texts, in a list, a tuple or a deque.
+    """Many numbers and texts, in a list, a tuple, a deque or a set."""
 
-    Equality of lists looks at the items' identity first: a nanosecond for each that is the same object. What
-    it takes for equal and we do not, 1 and 1.0 or 0.0 and -0.0, is looked at besides.
-    """
-
-    __slots__ = ("items", "kind", "kinds", "zeros")
+    __slots__ = ("items", "kind")
 
     def __init__(self, name: str, value: Any) -> None:
         super().__init__(name)
-        self.kind, self.items = type(value), list(value)
-        self.kinds = list(map(type, self.items))
-        self.zeros = [n for n, item in enumerate(self.items) if type(item) is float and item == 0]
+        self.kind, self.items = type(value), Exactly(value)
 
     def read(self, value: Any, call: Call) -> None:
         if type(value) is not self.kind:
             raise Changed(self.name, self.kind.__name__, kind_text(value))
-        now = list(value)
-        same = now == self.items and list(map(type, now)) == self.kinds
-        if not same or any(not same_plain(now[n], self.items[n]) for n in self.zeros):
-            raise Changed(self.name, f"{len(self.items)} items", f"{len(now)} others")
+        if not self.items.fits(list(value)):
+            raise Changed(self.name, f"{len(self.items.items)} items", f"{len(value)} others")
 
 
 class ManyPairsSpec(Spec):
@@ -152,14 +146,15 @@ class ManyPairsSpec(Spec):
 
     def __init__(self, name: str, value: Any) -> None:
         super().__init__(name)
-        self.kind, self.keys, self.values = type(value), list(value), ManySpec(name, list(value.values()))
+        self.kind, self.keys, self.values = type(value), Exactly(value), Exactly(value.values())
 
     def read(self, value: Any, call: Call) -> None:
         if type(value) is not self.kind:
             raise Changed(self.name, self.kind.__name__, kind_text(value))
-        if list(value) != self.keys:
-            raise Changed(self.name, f"{len(self.keys)} keys", f"{len(value)} others")
-        self.values.read(list(value.values()), call)
+        if not self.keys.fits(list(value)):
+            raise Changed(self.name, f"{len(self.keys.items)} keys", f"{len(value)} others")
+        if not self.values.fits(list(value.values())):
+            raise Changed(self.name, f"{len(self.values.items)} values", "others")
 
 
 class AskedSpec(Spec):
@@ -207,16 +202,17 @@ class SequenceSpec(Spec):
 class DictSpec(Spec):
     """A dict: the same keys in the same order."""
 
-    __slots__ = ("items", "keys", "kind")
+    __slots__ = ("_keys", "items", "keys", "kind")
 
     def __init__(self, name: str, kind: Any, keys: list[Any], items: list[Spec]) -> None:
         super().__init__(name)
         self.kind, self.keys, self.items = kind, keys, items
+        self._keys = Exactly(keys)
 
     def read(self, value: Any, call: Call) -> None:
         if type(value) is not self.kind:
             raise Changed(self.name, self.kind.__name__, kind_text(value))
-        if list(value) != self.keys:
+        if not self._keys.fits(list(value)):
             raise Changed(self.name, f"the keys {self.keys}", f"the keys {list(value)}")
         for spec, item in zip(self.items, value.values(), strict=True):
             spec.read(item, call)
@@ -229,14 +225,16 @@ class ObjectSpec(Spec):
     """An instance of a plain class or a dataclass: what it holds that matters.
 
     whole  all of it matters: a dataclass, or one of lazygrad's own layers
+    plain  the number or text that it is besides, if its class is derived from theirs
     """
 
-    __slots__ = ("fields", "keys", "kind", "names", "whole")
+    __slots__ = ("fields", "keys", "kind", "names", "plain", "whole")
 
     def __init__(self, name: str, value: Any, fields: dict[str, Spec]) -> None:
         super().__init__(name)
         self.kind, self.fields = type(value), fields
         self.whole = dataclasses.is_dataclass(self.kind) or is_closed_inside(self.kind)
+        self.plain = plain_part(value)
         self.keys = list(getattr(value, "__dict__", ()))
         #: the attributes that the function may ask for; None: all
         self.names: set[str] | None = None
@@ -244,6 +242,8 @@ class ObjectSpec(Spec):
     def read(self, value: Any, call: Call) -> None:
         if type(value) is not self.kind:
             raise Changed(self.name, self.kind.__name__, kind_text(value))
+        if self.plain is not None and not same_plain(plain_part(value), self.plain):
+            raise Changed(self.name, self.plain, plain_part(value))
         for name, spec in self.fields.items():
             spec.read(getattr(value, name, MISSING), call)
         if list(getattr(value, "__dict__", ())) != self.keys:

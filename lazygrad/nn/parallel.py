@@ -100,9 +100,11 @@ def split_optimizer(optimizer: Any, mesh: Mesh, axis: str = "data") -> None:
     first two stages of ZeRO (Rajbhandari et al. 2020, arXiv:1910.02054): what the optimizer keeps takes the
     memory of one device divided by their number.
     """
+    parameters = {id(tensor) for tensor in optimizer.params}
     for tensor in get_state_dict(optimizer).values():
-        along = _widest(tensor, mesh.size(axis))
-        tensor.shard_(mesh, None if along is None else {along: axis})
+        if id(tensor) not in parameters:
+            along = _widest(tensor, mesh.size(axis))
+            tensor.shard_(mesh, None if along is None else {along: axis})
 
 
 def fully_sharded(model: Any, mesh: Mesh, axis: str = "data") -> None:

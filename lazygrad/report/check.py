@@ -10,12 +10,14 @@ very element is computed (`codegen/intervals.py`), and only a value outside of i
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from ..codegen.compile import stages
 from ..codegen.differences import differing, values_of
+from ..codegen.in_step import memory_of, shared_memory
 from ..codegen.intervals import epsilon, roundings, with_bounds
+from ..codegen.nests import nests_of
 from ..codegen.one_pass import stores_apart
 from ..codegen.own_kernel import is_given_text, own_kernel
 from ..config import CHECK, Context
@@ -100,22 +102,39 @@ class Checker:
         ast = self.item.ast
         if is_given_text(ast):
             return  # nothing else knows what it means
+        nests = nests_of(ast)
+        if not shared_memory(nests):
+            nests = [ast]
+        for place, nest in enumerate(nests):
+            later = {memory_of(store) for each in nests[place + 1 :] for store in each.src}
+            self._compare_nest(nest, later)
+
+    def _compare_nest(self, ast: UOp, later: Container[int]) -> None:
+        """Compare what a kernel, or a nest of one, stores; a nest is given what the program made before it.
+
+        later  the outputs that others write again
+        """
+        numbers = sorted({memory_of(store) for store in ast.src})
+        before = {number: self.memory[number].tobytes() for number in numbers}
         self._interpret(ast, self.memory)
         allowed = roundings(ast)
-        results = [values_of(buffer) for buffer in self.memory[: self.outputs]]
+        made = {number: self.memory[number].tobytes() for number in numbers}
+        results = {number: values_of(self.memory[number]) for number in numbers}
         limits: dict[int, tuple[Any, Any]] | None = None
-        for number, expected in enumerate(results):
-            if self._is_working_memory(number):
+        for number, expected in results.items():
+            if number in later or self._is_working_memory(number):
                 continue
             got = values_of(self.item.bufs[number])
             wrong = differing(got, expected, self.item.bufs[number].dtype, allowed)
-            if not wrong.any():
-                continue
-            if limits is None:
-                limits = self._limits()
-            wrong &= ~self._within(number, got, expected, limits, allowed)
             if wrong.any():
-                self._refuse(number, got, expected, wrong)
+                if limits is None:
+                    limits = self._limits(ast, before)
+                wrong &= ~self._within(number, got, expected, limits, allowed)
+                if wrong.any():
+                    self._refuse(number, got, expected, wrong)
+            made[number] = self.item.bufs[number].tobytes()
+        for number, contents in made.items():
+            self.memory[number].copyin(contents)
 
     def _is_working_memory(self, number: int) -> bool:
         """Whether an output is what a SORT works in: nobody reads it, and each program uses it in its way.
@@ -131,17 +150,20 @@ class Checker:
             for value in values
         )
 
-    def _limits(self) -> dict[int, tuple[Any, Any]]:
-        """For each output the least and greatest values that rounding allows; nothing where no rule says."""
-        if any(store.src[2].op is Ops.LOOP for store in self.item.ast.src):
+    def _limits(self, ast: UOp, before: dict[int, bytes]) -> dict[int, tuple[Any, Any]]:
+        """For each output the least and greatest values that rounding allows; nothing where no rule says.
+
+        before  what the outputs were
+        """
+        if any(store.src[2].op is Ops.LOOP for store in ast.src):
             return {}  # each turn goes on with what the one before rounded
-        bounded = with_bounds(self.item.ast)
+        bounded = with_bounds(ast, len(self.memory))
         if bounded is None:
             return {}
         ast, numbers = bounded
         memory = list(self.memory)
         for number, pair in sorted(numbers.items()):
-            old = memory[number].copyin(self.saved[number])
+            old = memory[number].copyin(before[number])
             dtype = dtypes.float64 if dtypes.is_float(old.dtype) else old.dtype
             for _ in pair:  # where nothing is stored, nothing changes
                 memory.append(Buffer(INTERPRETER, old.size, dtype).allocate().copyin(values_of(old)))

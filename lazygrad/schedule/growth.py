@@ -164,13 +164,15 @@ def _found(graph: Apart, seen: Sequence[tuple[int, ...]]) -> Growth | None:
     latest = seen[::-1]
     for place, one in enumerate(latest):
         for other in latest[place + 1 :]:
-            growth = _grown((graph.sizes, one, other), graph.free)
+            growth = grown((graph.sizes, one, other), graph.free)
             if growth is not None:
                 return growth
     return None
 
 
-def _grown(three: Sequence[tuple[int, ...]], free: frozenset[int]) -> Growth | None:
+def grown(three: Sequence[tuple[int, ...]], free: frozenset[int]) -> Growth | None:
+    """The growth of three rows of sizes; None where they follow from no number. Those that are `free` need
+    not."""
     columns = list(zip(*three, strict=True))
     changing = [place for place, (x, y, z) in enumerate(columns) if not x == y == z]
     candidates = [place for place in changing if len(set(columns[place])) == 3 and place not in free]

@@ -43,7 +43,9 @@ class ScheduleItem(NamedTuple):
 
 def output_count(ast: UOp) -> int:
     """How many of a kernel's buffers are outputs."""
-    return 1 if ast.op in TRANSFERS else len(ast.src)
+    if ast.op in TRANSFERS:
+        return 1
+    return len(ast.src) if ast.arg is None else len({store.src[0].arg for store in ast.src})
 
 
 def buffer_count(ast: UOp) -> int:

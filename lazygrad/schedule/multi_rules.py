@@ -23,7 +23,7 @@ from ..ir.mesh import Span, mesh_axes, number_along, span_at
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp
 from ..shape import movement
-from ..shape.movement import base_and_tracker, expand, pad, permute, reshape, shrink
+from ..shape.movement import base_and_tracker, below_movement, expand, pad, permute, reshape, shrink
 from ..shape.rules import shape_of
 from ..shape.sizes import add, prod, sub
 from .collectives import check_same_devices, copies, fetch, laid, moved_along, on_each
@@ -386,8 +386,8 @@ def _gather(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
 
 
 def _scatter(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
-    """Sums are scattered by each device from its part of the values, and combined; all else on each device
-    from all values.
+    """Sums are scattered by each device from its part of the values: terms of a sum, to which the base is
+    added unless it is zeros; all else on each device from all values.
     """
     base, index, values = sources
     whole = copied(_lead(sources).arg.mesh)
@@ -401,9 +401,17 @@ def _scatter(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
     terms = lies
     for axis in lies.axes:
         terms = without_axis(terms, axis, Ops.ADD)
+    if _is_zero(base):
+        return multi(parts, terms)
     total = laid(multi(parts, terms), whole)
     begun = copies(base, whole)
     return multi([a.alu(Ops.ADD, b) for a, b in zip(begun, total.src, strict=True)], whole)
+
+
+def _is_zero(value: UOp) -> bool:
+    parts = value.src if is_multi(value) else (value,)
+    lowest = [below_movement(part) for part in parts]
+    return all(node.op is Ops.CONST and node.arg == 0 for node in lowest)
 
 
 def _copy(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:

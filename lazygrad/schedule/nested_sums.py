@@ -18,7 +18,7 @@ reader of x would have it stored.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Set
 
 from ..codegen.one_pass import are_joined, family_pays_on_grid, joined_operations, operations, size_of
 from ..dtype import dtypes
@@ -27,9 +27,11 @@ from ..ir.uop import UOp
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import Shape
+from ..target import Target
 from .group import numel
 from .in_memory import is_held
-from .one_pass import MANY_TIMES, MOST_STORED, OnePasses, Operands
+from .one_pass import OnePasses, Operands
+from .plain import PlainGraph
 from .powers import powers_in
 from .reduces_of_repeats import axes_of_repeats
 
@@ -80,11 +82,20 @@ class NestedSums:
             self.tops = {value: top for top, each in self.kernels.items() for value in each.beside}
         return self.kernels
 
+    def compute(self, values: Set[UOp]) -> bool:
+        """Whether some kernel computes one of these values inside."""
+        found = (self.operands(node) for node in self.alone.order)
+        return any(each is not None and not each.inside.isdisjoint(values) for each in found)
+
     # *** which
 
     def _proposed(self) -> tuple[Family, Family]:
         """The sums in one pass, and those that need no correction, as they would be if others were so too."""
         first, nested = Family(), Family()
+        for node in filter(self._is_statistic, self.alone.order):
+            found = self.alone.below(node, node)
+            if found is not None and self._takes(node, found, with_power=True):
+                first[node] = found
         for node in filter(self._is_sum_of_powers, self.alone.order):
             found = self.alone.below(node, node)
             if found is not None and self._takes(node, found, with_power=True):
@@ -94,6 +105,12 @@ class NestedSums:
             if found is not None and self._takes(node, found, with_power=False):
                 nested[node] = found
         return first, nested
+
+    def _is_statistic(self, node: UOp) -> bool:
+        """Whether a node is a sum of powers alone, which is left of a log-sum-exp or of a softmax's rows."""
+        if node.op is not Ops.REDUCE_AXIS or self.alone.target.grid or is_held(node):
+            return False
+        return node.dtype in (dtypes.float32, dtypes.float64) and self.alone.is_sum_of_powers(node)
 
     def _is_sum_of_powers(self, node: UOp) -> bool:
         if node.op is not Ops.REDUCE_AXIS or node.arg.op is not Ops.ADD or is_held(node):
@@ -109,26 +126,34 @@ class NestedSums:
 
     def _closed(self, first: Family, nested: Family) -> tuple[Family, Family]:
         """Those that are left when what one computes and others read is stored."""
-        while nested:
+        while first:
             every = {**first, **nested}
             inside = _inside(every)
             left = [node for node, each in every.items() if not self._is_closed(node, each, every, inside)]
             if not left:
-                return first, nested
+                break
             for node in left:
                 first.pop(node, None)
                 nested.pop(node, None)
-        return {}, {}
+        return first, nested
 
     def _is_closed(self, node: UOp, found: Operands, every: Family, inside: set[UOp]) -> bool:
         """Whether what a kernel computes is read by such kernels alone, and what it reads is stored.
 
-        What is made of statistics alone is small, and may be both.
+        What is made of statistics alone is small, and may be both; so is what is made without the products.
         """
-        large = [value for value in found.inside if value is not node and not _is_of_rows(value)]
+        large = [value for value in self._made(found.inside) if value is not node and not _is_of_rows(value)]
         return self.alone.is_within(large, node, inside) and all(
             read not in inside or read in every or _is_of_rows(read) for read in found.read
         )
+
+    def _made(self, inside: set[UOp]) -> set[UOp]:
+        """The values inside that sums of products are in."""
+        place, made = self.alone.places_of(), set[UOp]()
+        for value in sorted(inside, key=lambda value: place.get(value, -1)):
+            if _is_contraction(value) or any(below_movement(source) in made for source in value.src):
+                made.add(value)
+        return made
 
     # *** statistics
 
@@ -136,8 +161,9 @@ class NestedSums:
         """The kernels of a family, each statistic that somebody reads stored by one of them; none if not.
 
         One of them has to be in one pass: of others, such as the layers of a network, this was not measured.
+        Alone in one pass are only statistics here, unless one kernel makes what is asked for of them.
         """
-        if not first or not nested:
+        if not first or not (nested or all(self._is_read_alone(node) for node in first)):
             return {}
         wanted = {read for each in nested.values() for read in each.read}
         made, done = Family(), set[UOp]()
@@ -165,6 +191,13 @@ class NestedSums:
             else:
                 asked.add(value)
         return statistics
+
+    def _is_read_alone(self, node: UOp) -> bool:
+        if not self._is_statistic(node):
+            return False
+        results = [each for each in self.alone.order if each in self.alone.must and each.op in ELEMENTWISE]
+        found = [self.alone.operands(each) for each in results]
+        return all(each is None or node not in each.inside for each in found)
 
     def _beside(self, node: UOp, found: Operands, values: list[UOp]) -> Operands | None:
         """The kernel that stores these too: the rule says among which of its loops their axes are."""
@@ -194,6 +227,9 @@ class NestedSums:
         Who stores them writes and reads what the sums of products make, and what each sum is of.
         """
         every = [parts for node, found in family.items() if (parts := self.alone.parts(node, found))]
+        if len(family) == 1:
+            ((node, found),) = family.items()
+            return self.alone.pays_of_rows(node, found, every[0])
         contractions, summed = dict[UOp, int](), dict[UOp, int]()
         nested = [parts for parts in every if parts.power is None]
         again, once = sum(map(operations, every)), 0.0
@@ -204,7 +240,8 @@ class NestedSums:
             elements = max(map(numel, own))
             once += elements * size_of(parts.column)
             contractions.update(dict.fromkeys(own, elements))
-            summed.update(dict.fromkeys(self._summed(node), elements))
+            if not self._is_statistic(node):
+                summed.update(dict.fromkeys(self._summed(node), elements))
         stored = {**contractions, **summed}
         for value, elements in stored.items():
             once += elements * TRIPS * self.alone.target.memory.trip
@@ -216,7 +253,7 @@ class NestedSums:
         pays = again < once
         if self.alone.target.grid:
             pays = family_pays_on_grid(every, len(contractions), len(summed), self.alone.target)
-        return pays or bytes_stored > max(MOST_STORED, MANY_TIMES * bytes_read)
+        return pays or self.alone.is_large(bytes_stored, bytes_read)
 
     def _summed(self, node: UOp) -> list[UOp]:
         """The factor of a sum's terms that is made of powers."""
@@ -254,6 +291,12 @@ class NestedSums:
             return []
         still = axes_of_repeats(main[0])
         return [s for s in product.src if s is not main[0] and not axes_of_repeats(s) <= still]
+
+
+def kernels_in_one_pass(graph: PlainGraph, target: Target, spares: bool) -> NestedSums:
+    """The kernels of a plain graph that are made in one pass, or compute again what they sum."""
+    order = [node for node in graph.order if node not in graph.stored]
+    return NestedSums(OnePasses(order, set(graph.results), target, spares))
 
 
 def _inside(kernels: Family) -> set[UOp]:

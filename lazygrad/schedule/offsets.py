@@ -8,11 +8,13 @@ places that differ become arguments, and the plan has one kernel that is called 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from ..dtype import dtypes
+from ..ir import index
 from ..ir.ops import Ops
 from ..ir.rewrite import transform
 from ..ir.uop import UOp
@@ -52,8 +54,9 @@ def shared(asts: Iterable[UOp]) -> dict[UOp, tuple[UOp, tuple[UOp, ...]]]:
         moving = [n for n, places in enumerate(zip(*family.values(), strict=True)) if len(set(places)) > 1]
         if not moving:
             continue
+        step = {n: math.gcd(*[places[n] for places in family.values()]) for n in moving}
         for ast, places in family.items():
-            found[ast] = _with_arguments(ast, moving, places)
+            found[ast] = _with_arguments(ast, step, places)
     return found
 
 
@@ -85,22 +88,28 @@ def _without_places(ast: UOp) -> tuple[Any, tuple[int, ...]]:
     return tuple(rows), tuple(places)
 
 
-def _with_arguments(ast: UOp, moving: list[int], places: tuple[int, ...]) -> tuple[UOp, tuple[UOp, ...]]:
-    """A kernel whose moving places are Variables, and these bound to what the places were."""
+def _with_arguments(ast: UOp, step: dict[int, int], places: tuple[int, ...]) -> tuple[UOp, tuple[UOp, ...]]:
+    """A kernel whose moving places are Variables, and these bound to what the places were.
+
+    step  position → what all its places are multiples of, such as the length of a row: the Variable counts
+          these, so that the kernel knows what it begins at
+    """
     binds: list[UOp] = []
     positions = itertools.count()
 
     def moved(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         view = _place(node)
         position = None if view is None else next(positions)
-        if view is None or position not in moving:
+        if view is None or position not in step:
             return None
         size = node.src[0].dtype.size  # type: ignore[attr-defined]
         sizes: Any = zip(view.shape, view.strides, strict=True)
         reach = sum((n - 1) * max(s, 0) for n, s in sizes)
-        variable = UOp(Ops.DEFINE_VAR, dtypes.index, (), (f"offset{len(binds)}", 0, size - 1 - reach))
-        tracker = ShapeTracker((View.create(view.shape, view.strides, variable),))
-        binds.append(variable.bind(places[position]))
+        most = (size - 1 - reach) // step[position]
+        variable = UOp(Ops.DEFINE_VAR, dtypes.index, (), (f"offset{len(binds)}", 0, most))
+        begin = index.mul(variable, index.const(step[position]))
+        tracker = ShapeTracker((View.create(view.shape, view.strides, begin),))
+        binds.append(variable.bind(places[position] // step[position]))
         return node.replace(src=(src[0], UOp(Ops.VIEW, dtypes.void, (), tracker), *src[2:]))
 
     made = transform(ast, moved, None)

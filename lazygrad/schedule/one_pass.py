@@ -60,11 +60,14 @@ class Operands(NamedTuple):
 class OnePasses:
     """The values of a plain graph that are computed in one pass.
 
-    order  its nodes          must  those that are stored whatever happens
+    order   its nodes          must  those that are stored whatever happens
+    spares  memory is short: what the rule takes is in one pass, however long that takes
     """
 
-    def __init__(self, order: Sequence[UOp], must: Container[UOp], target: Target) -> None:
-        self.must, self.target = must, target
+    def __init__(
+        self, order: Sequence[UOp], must: Container[UOp], target: Target, spares: bool = False
+    ) -> None:
+        self.must, self.target, self.spares = must, target, spares
         self.found: dict[UOp, Operands | None] = {}
         self.readers: dict[UOp, set[UOp]] | None = None
         self.places: dict[UOp, int] | None = None
@@ -104,7 +107,7 @@ class OnePasses:
         """What is read for a value of rows, made of a sum of powers and the greatest of what they are of."""
         if self.target.grid or not dtypes.is_float(node.dtype):
             return None
-        sums = list(filter(self._is_sum_of_powers, _reductions_near(node)))
+        sums = list(filter(self.is_sum_of_powers, _reductions_near(node)))
         if len(sums) != 1 or not _is_wide(sums[0]) or self.is_stored(sums[0]):
             return None
         found = self.below(node, sums[0])
@@ -113,12 +116,20 @@ class OnePasses:
         parts = self.parts(node, found)
         if parts is None or parts.power is None:
             return None
+        return found if self.pays_of_rows(node, found, parts) else None
+
+    def pays_of_rows(self, node: UOp, found: Operands, parts: OnePass) -> bool:
+        """Whether statistics of rows are faster in one pass, or what they are of would take much memory."""
         pairs = _elements(node) * size_of(parts.key)
         read = sum(_elements(value) * value.dtype.itemsize for value in found.read)
-        large = pairs * parts.total.dtype.itemsize > max(MOST_STORED, MANY_TIMES * read)
-        return found if large or pays_of_rows(parts, self.target) else None
+        return self.is_large(pairs * parts.total.dtype.itemsize, read) or pays_of_rows(parts, self.target)
 
-    def _is_sum_of_powers(self, node: UOp) -> bool:
+    def is_large(self, stored: int, read: int) -> bool:
+        """Whether so many bytes are not stored whatever it takes, made of so many that are there anyway."""
+        return self.spares or stored > max(MOST_STORED, MANY_TIMES * read)
+
+    def is_sum_of_powers(self, node: UOp) -> bool:
+        """Whether a reduction sums powers, and nothing beside them."""
         return node.arg.op is Ops.ADD and below_movement(node.src[0]) in powers_in(node.src, self.is_stored)
 
     def parts(self, node: UOp, found: Operands) -> OnePass | None:
@@ -191,7 +202,12 @@ class OnePasses:
             if source is not base and _is_padded(source):
                 return None  # the rule takes no load with a condition
             converts = base.op is Ops.CAST and is_held(below_movement(base.src[0]))
-            if self.is_stored(base) or (operand and not converts) or not is_inside(base):
+            if (
+                self.is_stored(base)
+                or (operand and not converts)
+                or not is_inside(base)
+                or base.op is Ops.CHECK
+            ):
                 read[base] = None
                 continue
             inside.add(base)

@@ -81,6 +81,7 @@ class Placement:
         fuse: bool,
         beside: bool = False,
         inline: frozenset[UOp] = frozenset(),
+        spares: bool = False,
     ) -> None:
         self.graph, stored = graph, graph.stored
         #: values that are computed where they are used, whatever the rules say
@@ -107,7 +108,7 @@ class Placement:
         self.families: dict[int, Group] = {}
         #: a kernel and a walk through its blocks → the loops of that walk, by axis
         self.walks: dict[tuple[Group, Moment], dict[int, UOp]] = {}
-        self.one_passes = NestedSums(OnePasses(self.order if fuse else (), self.must, target))
+        self.one_passes = NestedSums(OnePasses(self.order if fuse else (), self.must, target, spares))
         self.counter = 0
 
     def run(self) -> Placed:

@@ -17,6 +17,7 @@ from ..ir.rewrite import rewrite_node
 from ..ir.uop import UOp, keep_origin
 from ..shape.movement import base_and_tracker, below_movement, reshape
 from ..target import Target
+from .chosen_terms import chosen, products_chosen_from
 from .exchanged_sums import SumsOfPowers, exchange_rules
 from .graph import Asked, is_generated, toposort_effective
 from .in_memory import in_order, is_held, is_whole
@@ -43,6 +44,7 @@ class PlainGraph:
     ended_by  version of memory → the plain ASSIGN that ends it
     moments   sums of blocks that a kernel has together → which
     means     sums that are computed in the kernel of what depends on them, however large
+    chosen    sums of products of which some sum has one element left
     """
 
     asked: Asked
@@ -54,6 +56,7 @@ class PlainGraph:
     ended_by: dict[UOp, UOp] = field(default_factory=dict)
     moments: dict[UOp, Moment] = field(default_factory=dict)
     means: set[UOp] = field(default_factory=set)
+    chosen: set[UOp] = field(default_factory=set)
 
 
 # *** what nodes read must be in memory
@@ -162,8 +165,10 @@ PARTS = Step("parts", part_rules, "a long reduction to few results is parts, whi
 STEPS = (SUMS, EXCHANGED, SHIFTED, JOINS, MEMORY, REPEATS, WINDOWS, PRODUCTS, BLOCKS, PARTS)
 
 
-def plain(asked: Asked, target: Target) -> PlainGraph:
+def plain(asked: Asked, target: Target, choose: bool = False) -> PlainGraph:
     """Make the nodes of a walk plain, for what runs on a target.
+
+    choose  whether terms that are chosen from products are computed from their factors (`chosen_terms.py`)
 
     Who reads an ASSIGN that stores a computed value whole reads the value: it may then be computed in the
     reader's kernel, or be loaded from wherever it is stored. Only the next write to the same memory names
@@ -189,7 +194,9 @@ def plain(asked: Asked, target: Target) -> PlainGraph:
             whole = None
             if made is None:
                 made = _on(node, src)
-                whole = SHIFTED.rewritten(made, SumAskedFor(shifts, node, value))
+                graph.chosen |= products_chosen_from(made)
+                whole = chosen(made) if choose else None
+                whole = whole or SHIFTED.rewritten(made, SumAskedFor(shifts, node, value))
             made = EXCHANGED.rewritten(made, powers) or made
             made = whole or _reduction(made, target, node in wanted)
             powers.note(made)

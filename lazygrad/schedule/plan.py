@@ -34,13 +34,14 @@ from .lifted_sizes import lift_sizes
 from .loops import plan_loop
 from .memory import inner_outputs
 from .multi import separate_devices
+from .nested_sums import kernels_in_one_pass
 from .offsets import share_places
 from .order import order_kernels
 from .overlap import begin_early
 from .placement import Placed, Placement
 from .plain import STEPS, PlainGraph, Step, plain
 from .readers import Pending, add_readers
-from .rematerialize import rematerialize
+from .rematerialize import rematerialize, sparer
 from .side_by_side import join_short_kernels
 from .template import Template
 from .versions import device_name
@@ -59,6 +60,7 @@ class Job(NamedTuple):
     budget   bytes that a plan may take on each device; 0 = any
     parts    positions of what may be a part of other memory: all memory but plain buffers
     inline   values that are computed where they are used, whatever the rules say (`what_if.py`)
+    spares   what can be is computed in one pass, and not stored, however long that takes
     """
 
     pending: Pending = tuple
@@ -71,6 +73,7 @@ class Job(NamedTuple):
     budget: int = 0
     parts: frozenset[int] = frozenset()
     inline: frozenset[UOp] = frozenset()
+    spares: bool = False
 
 
 class Pass(NamedTuple):
@@ -103,7 +106,12 @@ def _lift_sizes(asked: Asked, job: Job) -> Asked:
 
 
 def _make_plain(asked: Asked, job: Job) -> PlainGraph:
-    return plain(asked, job.target)
+    graph = plain(asked, job.target)
+    if graph.chosen and job.fuse:
+        other = plain(asked, job.target, choose=True)
+        if kernels_in_one_pass(other, job.target, job.spares).compute(graph.chosen):
+            return other
+    return graph
 
 
 def _check_plain(graph: PlainGraph, name: str) -> None:
@@ -111,7 +119,7 @@ def _check_plain(graph: PlainGraph, name: str) -> None:
 
 
 def _place(graph: PlainGraph, job: Job) -> Placed:
-    return Placement(graph, job.target, job.prices, job.fuse, job.beside, job.inline).run()
+    return Placement(graph, job.target, job.prices, job.fuse, job.beside, job.inline, job.spares).run()
 
 
 def _choose_memory(placed: Placed, job: Job) -> Writes:
@@ -221,7 +229,7 @@ PLAN = [
     Pass(
         "join kernels",
         _join_kernels,
-        "short kernels that do not wait for each other are nests of loops of one",
+        "short kernels are nests of loops of one, where none needs more of another than its own piece made",
         _check_kernels,
     ),
     Pass(
@@ -250,8 +258,12 @@ def run(passes: Sequence[Pass], form: Any, job: Job) -> Any:
 
 def plan(asked: Asked, fuse: bool, budget: int = 0) -> Template:
     """Plan the kernels that compute what is asked for, in `budget` bytes if there is one."""
-    template: Template = run(PLAN, asked, job_for(asked, fuse, budget))
-    return template
+    job = job_for(asked, fuse, budget)
+    template: Template = run(PLAN, asked, job)
+    if template.spared is None or template.spared.after <= budget:
+        return template
+    spare: Template = run(PLAN, asked, job._replace(spares=True))
+    return sparer(template, spare, job.parts, job.target)
 
 
 def job_for(asked: Asked, fuse: bool, budget: int = 0) -> Job:

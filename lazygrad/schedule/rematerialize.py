@@ -68,6 +68,18 @@ def rematerialize(template: Template, budget: int, parts: Iterable[int], target:
     return _with_report(best, given, budget)
 
 
+def sparer(template: Template, other: Template, parts: Iterable[int], target: Target) -> Template:
+    """Of a plan whose budget cannot be kept, and another one of the same, that which needs less memory."""
+    spared = template.spared
+    needed = Runs(other, parts, target).most_needed()
+    if spared is None or needed >= spared.after:
+        return template
+    added = sum([operations(kernel.ast) or 0 for kernel in other.kernels]) - spared.operations
+    own = other.spared
+    again, largest = (0, ()) if own is None else (own.again, own.largest)
+    return replace(other, spared=spared._replace(after=needed, again=again, added=added, largest=largest))
+
+
 def _reduce(runs: Runs, device: str, budget: int) -> None:
     """Add runs until what is used on a device is within the budget, or nothing helps."""
     while True:

@@ -1,8 +1,12 @@
-"""Short kernels that do not wait for each other become one, with a nest of loops for each.
+"""Short kernels become one, with a nest of loops for each.
 
 A launch takes time, and so does waking other cores, whatever a kernel computes: the counters of an optimizer,
 the updates of biases, the sums of a loss. What is saved is held against what is lost: a value that is made
 earlier, or read later, than before may have left the cache that it was in.
+
+Where cores are woken, a kernel may also follow one that it waits for (`followers.py`): GELU of a product of
+few rows, the softmax of scores. All run in pieces then, of which each reads what it made itself. So may one
+that writes memory which another one has just written.
 
 Not on a grid: there a kernel has one shape of launch.
 """
@@ -11,28 +15,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
-from ..codegen.chosen import chosen, lowered
-from ..codegen.nests import in_nests
+from ..codegen.chosen import chosen, launch_cycles, lowered
 from ..codegen.opt import OptOps
 from ..codegen.written import is_written
 from ..ir.ops import Ops
-from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
 from ..shape.sizes import vmax
-from ..shape.tracker import ShapeTracker
-from ..shape.view import View
 from ..target import Target
-from .lifted_numbers import argument_name
+from .as_one import have_names, joined
+from .followers import ast_of, may_follow, pieces_of, reads_of
 from .order import kernels_before, place_of
 from .overlap import AHEAD
-from .template import KernelTemplate, Output, Place, Ref, Template
+from .template import KernelTemplate, Output, Template
 
 #: A kernel is short that takes at most so many times what joining it saves: for others, that is below 1 %.
 SHORT = 100
+#: One that waits for another is short up to this: each program that is joined is one less that kernels share.
+SHORT_BEHIND = 8
 #: It may move past so many others: further away, what it reads is in no cache any more.
 NEAR = 24
 #: A sum of so many products runs in tiles.
@@ -91,6 +93,8 @@ class _Joining:
         self.template, self.target = template, target
         self.kernels = [_Short(kernel, target) for kernel in template.kernels]
         self.sets: list[list[int]] = []
+        #: kernel → whether some kernel of its set waits for another one of it
+        self.behind = dict.fromkeys(range(len(self.kernels)), False)
         #: kernel → the COLLECTIVEs that it waits for, however far behind
         self.sent: list[frozenset[int]] = []
         for kernel in self.kernels:
@@ -112,10 +116,8 @@ class _Joining:
             if template.kernels[number].sites or number in self.checked:
                 self.checked |= self.kernels[number].before
         #: cycles of a launch, and of waking other cores
-        launch = target.launch
-        lanes = max(target.vector_bytes // 4, 1)
-        self.launch = launch.kernel / (lanes * target.core.arithmetic)
-        self.fork = launch.fork if target.threads > 1 else 0.0
+        self.launch = launch_cycles(target)
+        self.fork = target.launch.fork if target.threads > 1 else 0.0
 
     def template_of(self) -> Template:
         for number, kernel in enumerate(self.kernels):
@@ -130,13 +132,41 @@ class _Joining:
         last = len(self.sets) - 1
         later: list[int] = []
         for place in range(last, max(last - NEAR, -1), -1):
-            if self._are_alike(number, cost, self.sets[place]) and self._join(number, cost, place, later):
-                return True
-            later += self.sets[place]
+            others = self.sets[place]
+            if self._may_be_one(number, others):
+                found = self._together(number, cost, others)
+                if found is not None and self._join(number, found, place, later):
+                    return True
+            later += others
         return False
 
-    def _are_alike(self, number: int, cost: Cost, others: Sequence[int]) -> bool:
-        """Whether a kernel can be one with those of a set, and either is short."""
+    def _together(self, number: int, cost: Cost, others: Sequence[int]) -> Cost | None:
+        """What a kernel and those of a set take as one, if either is short; None where they stay apart."""
+        costs = [own for own in (self.kernels[n].cost for n in others) if own is not None]
+        if not costs:
+            return None
+        cycles = sum(own.cycles for own in costs)
+        waits = not self.kernels[number].before.isdisjoint(others)
+        if not waits and not any(self.behind[n] for n in others):
+            if costs[0].in_pieces is not cost.in_pieces:
+                return None
+            short = min(cost.cycles, cycles) <= SHORT * self._saved(cost)
+            return Cost(cost.cycles + cycles, cost.in_pieces) if short else None
+        in_pieces = cost.in_pieces or costs[0].in_pieces
+        made = Cost(cost.cycles + cycles, in_pieces)
+        if min(cost.cycles, cycles) > SHORT_BEHIND * self._saved(made):
+            return None
+        if waits and not may_follow(self.template, number, others):
+            return None
+        if not in_pieces and reads_of(self.template, number, others):
+            return None  # what is saved is next to nothing
+        ast = ast_of(self.template, [*others, number])
+        if ast is None or (in_pieces and pieces_of(ast, self.target) == 1):
+            return None
+        return made
+
+    def _may_be_one(self, number: int, others: Sequence[int]) -> bool:
+        """Whether nothing but their time speaks against a kernel with those of a set."""
         if any(self.sent[n] != self.sent[number] for n in others):
             return False  # what needs no result of other ranks runs meanwhile
         turns = [self.turn[n] for n in (*others, number)]
@@ -145,37 +175,43 @@ class _Joining:
         numbers = [*others, number]
         if any(n in self.checked for n in numbers) and any(self.kernels[n].writes_old for n in numbers):
             return False
-        known = [self.kernels[n] for n in others]
-        costs = [other.cost for other in known if other.cost is not None]
-        if not costs or costs[0].in_pieces is not cost.in_pieces:
+        if any(self.kernels[n].cost is None for n in others):
             return False
-        if min(cost.cycles, sum(other.cycles for other in costs)) > SHORT * self._saved(cost):
-            return False
-        together = [*known, self.kernels[number]]
-        if len({each.device for each in together}) > 1 or not _have_names([each.kernel for each in together]):
+        together = [self.kernels[n] for n in numbers]
+        if len({each.device for each in together}) > 1 or not have_names([each.kernel for each in together]):
             return False
         arguments, nodes = (sum(each.arguments for each in together), sum(each.nodes for each in together))
         return arguments <= self.target.max_args and nodes <= self.target.max_ops
 
     def _join(self, number: int, cost: Cost, place: int, later: Sequence[int]) -> bool:
         """Let a kernel run where a set does, or that set where the kernel does, if that is possible and takes
-        no longer. `later`: the kernels in between.
+        no longer. `later`: the kernels in between; `cost`: of all as one.
         """
         kernel, others = self.kernels[number], self.sets[place]
-        if not kernel.before.isdisjoint(others):
-            return False
         if kernel.before.isdisjoint(later):
             made = kernel.new_bytes() if later else 0
             if self._delay(made) <= self._saved(cost):
+                self._note(number, others, cost)
                 others.append(number)
                 return True
         if all(self.kernels[n].before.isdisjoint(others) for n in later):
             cold = sum(self._cooled(n, self.sets[-1]) for n in others)
             if self._delay(cold) <= self._saved(cost):
+                self._note(number, others, cost)
                 del self.sets[place]
                 self.sets.append([*others, number])
                 return True
         return False
+
+    def _note(self, number: int, others: Sequence[int], cost: Cost) -> None:
+        """A kernel joins a set: all of it runs in pieces, or nothing; whether one waits for another."""
+        waits = not self.kernels[number].before.isdisjoint(others)
+        waits = waits or any(self.behind[n] for n in others)
+        for n in (*others, number):
+            own = self.kernels[n].cost
+            if own is not None:
+                self.kernels[n].cost = own._replace(in_pieces=cost.in_pieces)
+            self.behind[n] = waits
 
     def _saved(self, cost: Cost) -> float:
         """The cycles that one kernel less takes."""
@@ -226,110 +262,3 @@ def _below_views(node: UOp) -> UOp:
 
 def _nbytes(output: Output) -> int:
     return output.size * output.dtype.itemsize
-
-
-# *** Variables
-
-
-def _have_names(kernels: Iterable[KernelTemplate]) -> bool:
-    """Whether the Variables of several kernels can have names of their own in one: those of the plan's own
-    can, and others where all kernels that take some take the same.
-    """
-    taking = [kernel.binds for kernel in kernels if kernel.binds]
-    own = all(bind[0] == "value" for binds in taking for bind in binds)
-    return own or all(binds == taking[0] for binds in taking)
-
-
-def _with_names(parts: Sequence[KernelTemplate]) -> tuple[list[UOp], list[Ref]]:
-    """The ASTs of several kernels, whose Variables have different names, and what these are bound to."""
-    taking = [part.binds for part in parts if part.binds]
-    if all(binds == taking[0] for binds in taking):
-        return [part.ast for part in parts], taking[0] if taking else []
-    asts, made, taken = [], list[Ref](), list[str]()
-    for part in parts:
-        renamed: dict[UOp, UOp] = {}
-        for _, bind in part.binds:
-            variable, number = bind.unbind()
-            name, *limits = variable.arg
-            taken.append(argument_name(name, taken))
-            renamed[variable] = variable.replace(arg=(taken[-1], *limits))
-            made.append(("value", renamed[variable].bind(number)))
-        asts.append(_renamed(part.ast, renamed))
-    return asts, made
-
-
-def _renamed(ast: UOp, variables: dict[UOp, UOp]) -> UOp:
-    """A kernel whose memory begins at other Variables."""
-
-    def moved(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
-        if node.op is not Ops.VIEW or node.src or node.arg.views[0].offset not in variables:
-            return None
-        (view,) = node.arg.views
-        moved = View.create(view.shape, view.strides, variables[view.offset])
-        return node.replace(arg=ShapeTracker((moved,)))
-
-    return transform(ast, moved, None)
-
-
-# *** templates
-
-
-def joined(template: Template, sets: Sequence[Sequence[int]]) -> Template:
-    """The template with one kernel for each set, in this order."""
-    moved: dict[Place, Place] = {}
-    rank = {number: place for place, numbers in enumerate(sets) for number in numbers}
-    for place, numbers in enumerate(sets):
-        position = 0
-        for number in numbers:
-            for output in range(len(template.kernels[number].outputs)):
-                moved[number, output] = (place, position)
-                position += 1
-
-    def reference(known: Ref) -> Ref:
-        if known[0] == "view":
-            return ("view", reference(known[1]), *known[2:])
-        return ("out", *moved[known[1], known[2]]) if known[0] == "out" else known
-
-    kernels = []
-    for place, numbers in enumerate(sets):
-        parts = [template.kernels[number] for number in numbers]
-        made = parts[0] if len(parts) == 1 else _one_of(parts)
-        outputs = [replace(o, into=reference(o.into)) if o.into is not None else o for o in made.outputs]
-        after = sorted({rank[earlier] for part in parts for earlier in part.after} - {place})
-        inputs = [reference(known) for known in made.inputs]
-        kernels.append(replace(made, outputs=outputs, inputs=inputs, after=after))
-    results = [(node, *moved[kernel, output]) for node, kernel, output in template.results]
-    return replace(template, kernels=kernels, results=results)
-
-
-def _one_of(parts: Sequence[KernelTemplate]) -> KernelTemplate:
-    """One kernel of several: its outputs are those of each in turn, and it reads what they read once."""
-    outputs = [output for part in parts for output in part.outputs]
-    inputs = list(dict.fromkeys(known for part in parts for known in part.inputs))
-    number = {known: len(outputs) + place for place, known in enumerate(inputs)}
-    named, binds = _with_names(parts)
-    asts, first = [], 0
-    for part, ast in zip(parts, named, strict=True):
-        own = len(part.outputs)
-        places = [*range(first, first + own), *(number[known] for known in part.inputs)]
-        asts.append(_with_arguments(ast, places))
-        first += own
-    return KernelTemplate(
-        in_nests(asts),
-        outputs,
-        inputs,
-        binds,
-        tuple(dict.fromkeys(call for part in reversed(parts) for call in part.metadata)),
-        after_readers_of=list(dict.fromkeys(n for part in parts for n in part.after_readers_of)),
-        boundaries=tuple([boundary for part in parts for boundary in part.boundaries]),
-        kept=tuple([row for part in parts for row in part.kept]),
-    )
-
-
-def _with_arguments(ast: UOp, places: Sequence[int]) -> UOp:
-    """A kernel that takes its memory at other places."""
-
-    def moved(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
-        return node.replace(arg=places[node.arg]) if node.op is Ops.DEFINE_GLOBAL else None
-
-    return transform(ast, moved, None)

@@ -14,7 +14,7 @@ from ..ir.device import device_of
 from ..ir.index import sint
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.rewrite import transform
-from ..ir.uop import UOp, new_node, one_of_its_own
+from ..ir.uop import UOp, one_of_its_own
 from ..locks import table_lock, uninterrupted
 from ..shape.movement import below_movement, moved, movements_on, reshape, shrink
 from ..shape.rules import shape_of
@@ -27,8 +27,7 @@ _unique = itertools.count()
 def new_buffer(device: str, size: int, dtype: DType) -> UOp:
     """A BUFFER node that is no other: memory to be of `size` elements, that a kernel will write."""
     place = UOp(Ops.DEVICE, arg=Device.canonicalize(device))
-    unique = one_of_its_own(Ops.UNIQUE, next(_unique))
-    node = new_node(Ops.BUFFER, dtype, (place, unique), size)
+    node = one_of_its_own(Ops.BUFFER, size, dtype, (place, one_of_its_own(Ops.UNIQUE, next(_unique))))
     node.facts["fresh"] = True
     return node
 
@@ -51,7 +50,8 @@ def mark_buffer(node: UOp, buffer: Buffer) -> UOp:
 def version_on(place: UOp, buffer: Buffer) -> UOp:
     """A BUFFER node that is no other, for memory that has its contents; `place` is the node of its device."""
     size = buffer.size
-    node = new_node(Ops.BUFFER, buffer.dtype, (place, one_of_its_own(Ops.UNIQUE, next(_unique))), size)
+    unique = one_of_its_own(Ops.UNIQUE, next(_unique))
+    node = one_of_its_own(Ops.BUFFER, size, buffer.dtype, (place, unique))
     facts = node.facts
     facts["buffer"], facts["shape"], facts["device"] = buffer, (size,), place.arg
     return node

@@ -157,9 +157,11 @@ SHAPES: dict[Ops, ShapeRule] = {
 
 def shape_of(u: UOp) -> Shape:
     """The shape of a node's value; ValueError for a node that has none."""
-    shape = shape_or_none(u)
+    shape: Shape | None = u.facts.get("shape")
     if shape is None:
-        raise ValueError(f"{u.op} has no shape")
+        shape = shape_or_none(u)
+        if shape is None:
+            raise ValueError(f"{u.op} has no shape")
     return shape
 
 

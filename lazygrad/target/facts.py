@@ -139,6 +139,8 @@ class Memory:
                what `python -m bench predict` measures)
     stream     bytes a cycle that one walk through memory brings at most
     start      cycles until such a walk runs at that rate, where it goes on elsewhere
+    row        cycles lost for each row of a tile of sums that is stored to memory which the second cache does
+               not hold, unless the next tile goes on in that row; 0 = nobody measured
     ahead      how many bytes ahead of a walk lines are asked for, by a kernel that computes much of each; 0 =
                never
     waits      cycles until a line is there that shares a set with others, from the second cache and from
@@ -153,6 +155,7 @@ class Memory:
     rates: tuple[float, float, float] = (40.0, 24.0, 9.0)
     stream: float = 7.0
     start: float = 0.0
+    row: float = 0.0
     ahead: int = 0
     waits: tuple[float, float] = (12.0, 40.0)
     hit: int = 4

@@ -100,6 +100,9 @@ _NEOVERSE_V = Core(arithmetic=4, products=4, loads=3, add=2, multiply=3, multipl
 #: Measured: sums of 16 and of 64 MB; products of 56 MB of rows of 1,152 bytes, one row or four at a time;
 #: products of 60 matrices in blocks of 4 bits, asked for 0.5 to 64 KB ahead.
 _ZEN_5 = Memory(rates=(64, 24, 12), stream=12, start=100, ahead=16 * _K)
+#: Measured: gradients of products of 34 and 64 rows with weights of 768 and 256 x 3,072, stored in strips of
+#: 128 bytes to 2 KB and in whole rows: 90 to 220 cycles a row.
+_EMERALD_RAPIDS = Memory(row=120)
 
 
 def _x86(level: str, core: Core = _PLAIN, *caches: int, memory: Memory = _UNKNOWN) -> Processor:
@@ -131,6 +134,9 @@ PROCESSORS = {
     "icelake-server": _x86("x86-64-v4", _PLAIN, 48 * _K, 1280 * _K),
     "alderlake": _x86("x86-64-v3", _GOLDEN_COVE, 48 * _K, 1280 * _K),
     "sapphirerapids": _x86("x86-64-v4", replace(_GOLDEN_COVE, loads=2), 48 * _K, 2 * _M),
+    "emeraldrapids": _x86(
+        "x86-64-v4", replace(_GOLDEN_COVE, loads=2), 48 * _K, 2 * _M, memory=_EMERALD_RAPIDS
+    ),
     # arm
     "neoverse-n1": _arm(Core(add=2, multiply=3, multiply_add=2), 64 * _K, 1 * _M),
     "neoverse-v1": _arm(_NEOVERSE_V, 64 * _K, 1 * _M),

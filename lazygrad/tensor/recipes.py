@@ -11,17 +11,22 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
-from typing import Any
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from ..config import flags_state
 from ..dtype import DType, defaults
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..schedule.versions import device_name, new_buffer
+from ..shape.movement import reshape
 from ..shape.recipe import Meetings, Recipe
 from ..shape.rules import shape_of
+from . import sized_recipes
 from .indexing.addresses import told
 from .modes import mode
+from .sized_recipes import Recorded
 from .storage import marked
 from .tracebacks import wraps_only
 from .views import as_new
@@ -35,10 +40,18 @@ _NAMES = """
     __lt__ __le__ __gt__ __ge__ __eq__ __ne__ __invert__ __and__ __or__ __xor__
     sum mean max min var std logsumexp argmax argmin
     matmul dot linear mm bmm __matmul__ conv2d max_pool2d avg_pool2d layernorm rms_norm
+    softmax log_softmax embedding scaled_dot_product_attention
     sparse_categorical_crossentropy cross_entropy nll_loss mse_loss l1_loss huber_loss binary_crossentropy
     binary_crossentropy_logits
 """
 NAMES = frozenset(_NAMES.split())
+
+#: Whether a call of these draws no random numbers, and warns of nothing.
+_PLAINLY: dict[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]] = {
+    "scaled_dot_product_attention": lambda args, kwargs: not (args[4:5] or [kwargs.get("dropout_p")])[0],
+    "softmax": lambda args, kwargs: all(value is not None for value in (*args, *kwargs.values())),
+    "log_softmax": lambda args, kwargs: all(value is not None for value in (*args, *kwargs.values())),
+}
 
 #: A signature gets its recipe when it is met so often; so many have one.
 MEETINGS, MOST_KEPT = 3, 1024
@@ -54,6 +67,7 @@ def forget() -> None:
     """Forget every recipe."""
     _kept.clear()
     _met.clear()
+    sized_recipes.forget()
 
 
 def by_recipe(compute: Callable[..., Any], tensor: type) -> Callable[..., Any] | None:
@@ -64,17 +78,23 @@ def by_recipe(compute: Callable[..., Any], tensor: type) -> Callable[..., Any] |
     if name not in NAMES:
         return None
     computed = tensor._computed  # type: ignore[attr-defined]
+    plainly = _PLAINLY.get(name)
 
     @functools.wraps(compute)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if plainly is not None and not plainly(args, kwargs):
+            return as_new(compute(*args, **kwargs), tensor, (*args, *kwargs.values()))
         nodes: list[UOp] = []
         signature = _signature(name, args, kwargs, tensor, nodes)
         found = _kept.get(signature, _ABSENT)
         if not found:
-            result = compute(*args, **kwargs)
-            if found is _ABSENT and signature is not None and _met.is_due(signature):
-                _keep(signature, _recorded(compute, args, kwargs, nodes, result, tensor))
-            return as_new(result, tensor, (*args, *kwargs.values()) if kwargs else args)
+            new = signature if found is _ABSENT else None
+            found = None if new is None else sized_recipes.find(new)
+            if found is None:
+                result = compute(*args, **kwargs)
+                if new is not None:
+                    _learn(_Call(compute, args, kwargs, tensor), new, nodes, result)
+                return as_new(result, tensor, (*args, *kwargs.values()) if kwargs else args)
         recipe, tracks = found
         made = recipe.on(nodes)
         for place in recipe.checks:
@@ -165,29 +185,68 @@ def _describe(value: Any, tensor: type, parts: list[Any], nodes: list[UOp]) -> b
     return True
 
 
-def _recorded(
-    compute: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    nodes: list[UOp],
-    result: Any,
-    tensor: Any,
-) -> tuple[Recipe, bool | None] | None:
-    """The recipe of a call that gave this result; None where that does not follow from its signature."""
-    if type(result) is not tensor or result._storage is not None:
-        return None
-    stand_ins: list[UOp] = []
+class _Call(NamedTuple):
+    """A call of a method."""
 
-    def standing_in(value: Any) -> Any:
-        if type(value) is not tensor:
+    compute: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    tensor: Any  #: the class of tensors
+
+    def recorded(self, numbers: Sequence[int] | None = None) -> Recorded | None:
+        """The call on stand-ins for its tensors; None where what comes of it does not follow from its
+        signature.
+
+        numbers  other ones for the sizes of its tensors and its whole numbers, in the order of the signature
+        """
+        stand_ins: list[UOp] = []
+        others = None if numbers is None else iter(numbers)
+
+        def standing_in(value: Any) -> Any:
+            if type(value) is self.tensor:
+                node = value._uop
+                shape: tuple[Any, ...] = shape_of(node)
+                if others is not None:
+                    shape = tuple([next(others) for _ in shape])
+                    if node in seen:
+                        next(others)  # says which of the tensors before it is
+                    seen.add(node)
+                # memory, whose numbers nobody knows: how great a counter's are is known
+                memory = new_buffer(device_name(node), math.prod(shape), node.dtype)
+                stand_ins.append(marked(reshape(memory, shape)))
+                return self.tensor._computed(stand_ins[-1], value._requires_grad)
+            if others is None:
+                return value
+            if type(value) is int:
+                return next(others)
+            if type(value) in (tuple, list):
+                next(others)  # how many there are
+                return type(value)([next(others) for _ in value])
             return value
-        node = marked(value._uop)
-        stand_ins.append(node)
-        return tensor._computed(node, value._requires_grad)
 
-    values = [standing_in(value) for value in args]
-    again = compute(*values, **{key: standing_in(value) for key, value in kwargs.items()})
-    recipe = Recipe.of([again._uop], stand_ins)
-    if recipe is None or recipe.on(nodes)[recipe.results[0]] is not result._uop:
-        return None
-    return recipe, result._requires_grad
+        seen: set[UOp] = set()
+        args = [standing_in(value) for value in self.args]
+        again = self.compute(*args, **{key: standing_in(value) for key, value in self.kwargs.items()})
+        if type(again) is not self.tensor or again._storage is not None:
+            return None
+        recipe = Recipe.of([again._uop], stand_ins)
+        return None if recipe is None else Recorded(recipe, stand_ins, again._uop, again._requires_grad)
+
+
+def _learn(call: _Call, signature: tuple[Any, ...], nodes: list[UOp], result: Any) -> None:
+    """A call gave this result, and there was no recipe."""
+    due = _met.is_due(signature)
+    if type(result) is not call.tensor or result._storage is not None:
+        if due:
+            _keep(signature, None)
+        return
+    if due:
+        recorded = call.recorded()
+        is_same = recorded is not None and _makes(recorded.recipe, nodes) is result._uop
+        _keep(signature, (recorded.recipe, result._requires_grad) if recorded and is_same else None)
+    else:
+        sized_recipes.note(signature, nodes, result._uop, call.recorded)
+
+
+def _makes(recipe: Recipe, nodes: list[UOp]) -> UOp:
+    return recipe.on(nodes)[recipe.results[0]]

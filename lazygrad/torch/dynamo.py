@@ -8,10 +8,11 @@ from typing import Any
 from functorch.compile import make_boxed_func, min_cut_rematerialization_partition
 from torch import fx
 from torch._decomp import core_aten_decompositions
+from torch._dynamo import disable
 from torch._dynamo.backends.common import aot_autograd
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from . import ops
+from . import inference, ops
 from .partition import compiled
 from .table import row_of
 
@@ -36,11 +37,15 @@ def backend(module: fx.GraphModule, example_inputs: Sequence[Any], **options: An
     """
     if options:
         raise ValueError(f"the backend lazygrad takes no options, not {', '.join(options)}")
+    ways = decompositions()
+    plain = inference.recorded(module, ways)
+    if plain is not None:
+        return disable(compiled(plain), reason="what is compiled is not traced")
     compile_graph = aot_autograd(
         fw_compiler=compiled_graph,
         bw_compiler=compiled_graph,
         inference_compiler=compiled_graph,
-        decompositions=decompositions(),
+        decompositions=ways,
         partition_fn=min_cut_rematerialization_partition,
     )
     return compile_graph(module, example_inputs)

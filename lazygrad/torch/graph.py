@@ -244,7 +244,7 @@ def _held(module: fx.GraphModule, node: fx.Node) -> Any:
     value: Any = module
     for part in str(node.target).split("."):
         value = getattr(value, part)
-    return Tensor.from_dlpack(value.detach().contiguous()) if is_tensor(value) else value
+    return Tensor.from_torch(value.detach().contiguous()) if is_tensor(value) else value
 
 
 def _said(value: Any) -> Any:

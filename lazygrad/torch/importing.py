@@ -12,7 +12,11 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
+from ..dtype import DType, dtypes
 from ..nn import Module
+from ..nn.block_formats import format_named
+from ..nn.frozen_weights import FrozenWeights
+from ..nn.quantized import quantize
 from ..tensor import Tensor
 from .dynamo import decompositions
 from .graph import GraphFunction, missing
@@ -40,12 +44,14 @@ class Imported(Module):
         #: for each output the weight that it is written to
         self._outputs = [_target(each, OutputKind.USER_OUTPUT) for each in signature.output_specs]
         self._takes, self._gives = _template(spec.in_spec), _template(spec.out_spec)
+        #: what quantised weights are in the graph
+        self._dtypes: dict[str, DType] = {}
         tensors = {**program.constants, **dict(program.named_buffers()), **dict(program.named_parameters())}
         for name, value in tensors.items():
             if isinstance(value, torch.Tensor):
                 self._put(name, _copied(value).requires_grad_(value.requires_grad))
 
-    def _put(self, name: str, weight: Tensor) -> None:
+    def _put(self, name: str, weight: Tensor | FrozenWeights) -> None:
         """Keep a weight where its name says: `layers.0.bias` is in the dicts `layers` and `0`."""
         first, *path = name.split(".")
         if not path:
@@ -60,9 +66,35 @@ class Imported(Module):
         first, *path = name.split(".")
         return functools.reduce(operator.getitem, path, getattr(self, first))
 
+    def quantize(self, format: str = "Q8_0") -> Imported:
+        """Hold matrices of weights in blocks, which the kernels that read them dequantise; gives itself.
+
+        format  of `nn.quantized.quantize`; what is no matrix of floats, or has rows that are not whole
+                blocks, stays as it is
+
+        What is quantised is not trained any more.
+        """
+        elements, found = format_named(format).elements, False
+        for name in dict.fromkeys(name for name in self._inputs if name is not None):
+            weight = self._weight(name)
+            if not isinstance(weight, Tensor) or not dtypes.is_float(weight.dtype):
+                continue
+            if weight.ndim == 2 and weight.numel() and weight.shape[1] % elements == 0:
+                self._dtypes[name], found = weight.dtype, True
+                self._put(name, quantize(weight, format))
+        if not found:
+            raise ValueError(f"the model has no matrix of floats whose rows are blocks of {elements} numbers")
+        return self
+
+    def _given(self, name: str) -> Any:
+        """A weight as the graph takes it."""
+        weight = self._weight(name)
+        frozen = isinstance(weight, FrozenWeights)
+        return weight.dequantize().cast(self._dtypes[name]) if frozen else weight
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         given = iter(_flat([list(args), kwargs], self._takes))
-        made = self._function([next(given) if name is None else self._weight(name) for name in self._inputs])
+        made = self._function([next(given) if name is None else self._given(name) for name in self._inputs])
         results = []
         for name, value in zip(self._outputs, made, strict=True):
             if name is None:
@@ -122,7 +154,7 @@ def _nested(template: Any, values: Sequence[Any]) -> Any:
 
 def _copied(x: torch.Tensor) -> Tensor:
     """lazygrad's own copy: the model in PyTorch may go on."""
-    return Tensor.from_dlpack(x.detach().contiguous().clone())
+    return Tensor.from_torch(x, copy=True)
 
 
 def from_torch(

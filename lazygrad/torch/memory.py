@@ -62,7 +62,7 @@ def flat(x: torch.Tensor) -> torch.Tensor:
 
 def on_memory(x: torch.Tensor) -> Tensor:
     """A lazygrad tensor of one axis on the memory of a tensor without holes."""
-    return Tensor.from_dlpack(flat(x))
+    return Tensor.from_torch(flat(x))
 
 
 def seen(memory: Tensor, how: Lying) -> Tensor:

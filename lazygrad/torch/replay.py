@@ -125,7 +125,7 @@ def _alike(found: Sequence[Any], check: Callable[..., Any], inputs: Sequence[Any
 
 def _key(x: Any) -> Any:
     if not isinstance(x, torch.Tensor):
-        return x
+        return type(x), repr(x)  # 0.0 and -0.0 are equal, and so are 1 and 1.0
     return (x.dtype, x.shape) if x.is_contiguous() else (x.dtype, x.shape, x.stride())
 
 

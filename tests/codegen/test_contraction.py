@@ -25,6 +25,7 @@ from tests.helpers import needs
 from .kernels import const, equal, load, opened, plain, random_contents, reduce, run, sink, store
 from .test_opt import convolution, matmul, row_sum, softmax_rows
 
+TILE, UPCAST = OptOps.TILE, OptOps.UPCAST
 CPU = Target(
     "CPU", vector_bytes=64, vector_registers=32, memory=Memory((48 << 10, 1 << 20, 32 << 20)), has_fma=True
 )
@@ -64,6 +65,53 @@ def test_the_operand_that_lies_along_the_lanes_is_packed():
 def test_rows_that_are_far_apart_or_converted_are_packed_too():
     assert staged(chosen(product(512, 512, 512, transposed_a=True))) == [2, 1]
     assert staged(chosen(product(512, 512, 512, dtype=dtypes.bfloat16))) == [2, 1]
+
+
+ROWS = replace(CPU, memory=replace(CPU.memory, row=120.0))
+
+
+def test_results_of_few_products_are_written_row_by_row_where_another_row_takes_time():
+    """The gradient of weights: 34 products each, 9 MB of results."""
+    ast = product(768, 34, 3072, transposed_a=True)
+    assert staged(chosen(ast)) == [2, 1]
+    opts = chosen(ast, ROWS)
+    assert staged(opts) == [1]
+    assert all(opt.op is not OptOps.TILE for opt in opts)
+
+
+def widths(opts):
+    """How wide a panel is, and a tile."""
+    return [next(opt.amount for opt in opts if (opt.op, opt.axis) == (op, 1)) for op in (TILE, UPCAST)]
+
+
+def test_a_panel_is_packed_for_tiles_side_by_side_where_another_row_takes_time():
+    ast = product(64, 256, 3072)
+    block, across = widths(chosen(ast))
+    assert block == across
+    block, across = widths(chosen(ast, ROWS))
+    assert block > across
+    assert block % across == 0
+
+
+def test_what_the_second_cache_holds_is_tiled_the_same_where_another_row_takes_time():
+    for order in ((False, False), (True, False), (False, True)):
+        ast = product(64, 128, 256, *order)
+        assert chosen(ast, ROWS) == chosen(ast)
+
+
+@pytest.mark.parametrize("size", [(96, 34, 128), (32, 64, 512)])
+def test_products_where_another_row_takes_time(size):
+    """With small caches, so that little is enough: rows of tiles in place, and tiles side by side."""
+    m, k, n = size
+    ast = product(m, k, n, transposed_a=m > k)
+    contents = random_contents(ast)
+    a = np.array(contents[1]).reshape((k, m) if m > k else (m, k))
+    small = Memory((4 << 10, 64 << 10, 1 << 20))
+    opts = chosen(ast, replace(CPU, memory=replace(small, row=120.0)))
+    assert opts != chosen(ast, replace(CPU, memory=small))
+    (made,) = run(ast, "CPU", contents, opts=opts)
+    expected = (a.T if m > k else a) @ np.array(contents[2]).reshape(k, n)
+    assert made == expected.reshape(-1).tolist()
 
 
 def test_a_panel_stays_in_the_second_cache():

@@ -118,6 +118,13 @@ def repeated_column(rows, columns):
     return sink(store(0, load(1, narrow, size=rows)))
 
 
+def product_by_columns(m, k, n):
+    """A product whose first factor and result lie across each other: lanes along rows, stored by columns."""
+    a = load(1, plain(k, m).permute((1, 0)).reshape((m, 1, k)).expand((m, n, k)), size=k * m)
+    b = load(2, plain(n, k).reshape((1, n, k)).expand((m, n, k)), size=n * k)
+    return sink(store(0, reduce(a * b, Ops.ADD, 2)))
+
+
 CASES = {
     "add": (add(64), [upcast(0, 32)]),
     "add, the whole axis": (add(64), [upcast(0, 0)]),
@@ -133,6 +140,11 @@ CASES = {
     "a tile with tails": (
         matmul(7, 9, 21),
         [padto(0, 4), padto(1, 16), padto(2, 4)] + [upcast(0, 4), upcast(1, 16)],
+    ),
+    "a tile stored by its columns": (product_by_columns(16, 5, 24), [upcast(0, 8), upcast(1, 12)]),
+    "a tile stored by its columns, with a tail": (
+        product_by_columns(8, 5, 21),
+        [padto(1, 8), upcast(0, 8), upcast(1, 8)],
     ),
     "softmax": (softmax_rows(4, 32), [upcast(1, 16), upcast(0, 2)]),
     "softmax with a tail": (softmax_rows(4, 30), [padto(1, 8), unroll(0, 8)]),
@@ -209,6 +221,14 @@ def test_a_square_is_transposed_between_registers():
     exchanges = [node for node in made.toposort() if node.op is Ops.WHERE]
     assert [node.dtype.count for node in loads] == [16] * 16
     assert len(exchanges) == 16 * 4
+
+
+def test_a_tile_is_stored_by_its_columns():
+    """12 vectors of 8 lanes: 3 by 2 squares of 4, whose columns are neighbours in memory."""
+    ast, opts = CASES["a tile stored by its columns"]
+    made = vectorize(apply_opts(lower(ast), opts, CPU), CPU)
+    stores = [node for node in made.toposort() if node.op is Ops.STORE]
+    assert [node.src[1].dtype.count for node in stores] == [4] * 24
 
 
 def test_lanes_that_share_a_condition_are_left_out_together():

@@ -332,4 +332,4 @@ def test_a_list_is_made_of_three_sizes_where_threads_have_met_more():
     known.met = {n: (n, 4 * n) for n in (5, 6, 7)}
     assert known.learn(8, (8, 32))
     assert list(known.met) == [6, 7, 8]
-    assert known.rule == [(0, 0, 1, 0), (1, 0, 4, 0)]
+    assert [known.polynomials[which] for which in known.rule] == [(0, 1, 0), (0, 4, 0)]

@@ -1077,7 +1077,7 @@ STEPS = st.lists(
 )
 
 
-@fuzzed(quick=40, sweep=1000, share=500)
+@fuzzed(quick=40, sweep=1000, share=125)
 @given(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=2), st.sampled_from(sorted(WAYS)), STEPS)
 def test_no_state_is_stale(kinds, way, steps):
     states = [KINDS[name]() for name in kinds]

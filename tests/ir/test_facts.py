@@ -105,12 +105,12 @@ def _keyed(key: ast.expr, writes: bool) -> Use:
 # ---- the tests ----
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def declared() -> dict[str, Declaration]:
     return declarations((PACKAGE / "ir" / "facts.py").read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def used() -> list[tuple[str, Use]]:
     """Every use in the package, with the module that it stands in; `noted` itself is told the key."""
     found = []

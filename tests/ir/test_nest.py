@@ -197,3 +197,12 @@ def test_a_stage_may_be_filled_from_another():
         [7, "LOAD", "STORE"],
         [0, "LOAD", [8, "LOAD", "STORE"], [1, "LOAD", "STORE"]],
     ]
+
+
+def test_lanes_are_taken_just_before_they_are_stored():
+    pair = UOp(Ops.EXP, F.vec(2), (UOp(Ops.LOAD, F.vec(2), (place(1, I),)),))
+    lanes = [UOp(Ops.GEP, F, (pair,), (number,)) for number in range(2)]
+    stores = [store(0, I * 2 + number, lane) for number, lane in enumerate(lanes)]
+    (loop,) = loop_nest(UOp(Ops.SINK, dtypes.void, tuple(stores))).items
+    shown = [item.op for item in loop.items if item.op is not Ops.INDEX and item.op in (Ops.GEP, Ops.STORE)]
+    assert shown == [Ops.GEP, Ops.STORE] * 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import decimal
 import functools
 import gc
 import math
@@ -40,6 +41,19 @@ def test_a_python_argument_is_no_constant():
         ("add", "mul"),
         ((1, 2), (1, 3)),
         ({"a": 1}, {"a": 2}),
+        (0j, complex(0.0, -0.0)),
+        ({0.0}, {-0.0}),
+        (frozenset([1]), frozenset([1.0])),
+        ({1: "a"}, {True: "a"}),
+        ({0.0: "a"}, {-0.0: "a"}),
+        ({(1,): "a"}, {(1.0,): "a"}),
+        (dict.fromkeys(range(99), 1), dict.fromkeys([0.0, *range(1, 99)], 1)),
+        ([0j] * 99, [complex(0.0, -0.0)] * 99),
+        (set(range(99)), {0.0, *range(1, 99)}),
+        (range(1), range(0, 1, 2)),
+        (slice(0, 1), slice(0, 1.0)),
+        (decimal.Decimal("1"), decimal.Decimal("1.0")),
+        (np.float64(1.0), np.array(1.0)),
     ],
 )
 def test_arguments_of_every_kind_are_compared(first, second, capsys):
@@ -52,6 +66,39 @@ def test_arguments_of_every_kind_are_compared(first, second, capsys):
     for option in (first, first, first, second, second, first, second):
         f(x, option)
     assert runs(capsys) == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second"), [(float, 2.0, 3.0), (float, 0.0, -0.0), (int, 2, 3), (str, "a", "b")]
+)
+def test_a_number_of_a_class_of_ones_own_is_compared(kind, first, second):
+    """It may have attributes, and methods that say otherwise, but is a number all the same."""
+    own = type("Own", (kind,), {"__eq__": lambda self, other: True, "__hash__": kind.__hash__})
+    f = TinyJit(lambda x, option: x / float(ord(option) if kind is str else option))
+    for option in (first, first, first, second, second, first, second):
+        expected = (
+            math.copysign(math.inf, option) if not option else 1 / (ord(option) if kind is str else option)
+        )
+        assert f(Tensor([1.0]), own(option)).item() == pytest.approx(expected)
+
+
+def test_items_of_a_set_come_in_an_order():
+    """0 and 8 have one place in a small set: the first that came is the first."""
+    f = TinyJit(lambda x, options: x + next(iter(options)))
+    assert [f(Tensor([0.0]), options).item() for options in [{8, 0}] * 3 + [{0, 8}] * 3] == [8, 8, 8, 0, 0, 0]
+
+
+def test_a_frozen_object_that_is_replaced_by_an_equal_one():
+    @dataclasses.dataclass(frozen=True)
+    class Options:
+        scale: float
+
+    options = Options(1)
+    f = TinyJit(lambda x: x * options.scale)
+    x, found = Tensor([3]).realize(), []
+    for options in [Options(1)] * 3 + [Options(1.0)] * 3 + [Options(1)]:  # noqa: B007  the closure's
+        found.append(f(x).dtype)
+    assert found == [dtypes.int] * 3 + [dtypes.float] * 3 + [dtypes.int]
 
 
 def test_nan_equals_itself(capsys):

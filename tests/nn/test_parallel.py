@@ -85,6 +85,15 @@ def test_what_lies_where() -> None:
     assert axes == {"first.weight": 0, "first.bias": 0, "second.weight": 1, "second.bias": 0}
 
 
+def test_a_split_optimizer_leaves_the_parameters_whole() -> None:
+    model = Model()
+    parallel.data_parallel(model, MESH)
+    optimizer = nn.optim.Adam(nn.state.get_parameters(model), lr=0.1)
+    parallel.split_optimizer(optimizer, MESH)
+    assert [tensor.shard_axis for tensor in optimizer.params] == [None] * 4
+    assert [tensor.shard_axis for tensor in optimizer.m] == [0, 0, 1, 0]
+
+
 def test_a_pattern_without_layers_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"no layer of the model is called 'third' and has a weight"):
         parallel.tensor_parallel(Model(), MESH, "first", "third")

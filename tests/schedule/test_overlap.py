@@ -51,6 +51,18 @@ def test_a_layer_on_512_devices_sends_what_the_books_say() -> None:
     assert kinds == ["all_gather"] * 2 + ["all_reduce"] * 2 + ["reduce_scatter"] * 2
 
 
+@pytest.mark.usefixtures("two_ranks")
+def test_a_table_that_is_read_and_multiplied_has_one_sum_of_its_gradients() -> None:
+    """The words' rows are terms, too: what both ways give is added before it is sent."""
+    mesh = Mesh(2, "data")
+    table = Tensor.ones(50, 8).contiguous().shard(mesh).realize().requires_grad_()
+    words = Tensor([[1, 2, 3], [4, 1, 0]]).shard(mesh, {0: "data"}).realize()
+    (table[words] @ table.T).exp().sum().backward()
+    items = Tensor.schedule(table.grad)
+    sent = [item.ast.arg.kind for item in items if item.ast.op is Ops.COLLECTIVE]
+    assert sent == ["all_reduce"]
+
+
 @pytest.mark.usefixtures("two_ranks", "undisturbed")
 def test_garbage_is_no_part_of_what_ranks_plan() -> None:
     """The collector of another rank may have ended it already; that rank would not take part."""

@@ -402,7 +402,7 @@ def play(made: list[tuple[str, int, int]], at_once: bool) -> list[np.ndarray]:
     return [tensor.numpy() for tensor in read]
 
 
-@fuzzed(quick=60, sweep=3000)
+@fuzzed(quick=60, sweep=3000, share=500)
 @given(steps(12), st.floats(0.05, 1.0), st.booleans(), st.booleans())
 def test_no_number_changes(made, share, at_once, fuse):
     clear_templates()

@@ -1,4 +1,6 @@
-"""Short kernels that do not wait for each other are one, with a nest of loops for each."""
+"""Short kernels that do not wait for each other are one, with a nest of loops for each (others:
+`test_followers.py`).
+"""
 
 from __future__ import annotations
 

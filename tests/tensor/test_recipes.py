@@ -109,6 +109,14 @@ def test_a_flag_that_changes_what_a_method_makes_is_seen() -> None:
             assert math.isfinite(scores.nll_loss(beyond).item())
 
 
+def test_what_is_known_of_one_index_is_not_taken_for_known_of_all() -> None:
+    table, beyond = numbers(4, 3), Tensor([9, 0, 1]).realize()
+    for _ in range(5):
+        Tensor.arange(3).embedding(table)  # in range, which needs no check
+    with pytest.raises(IndexError, match="axis of size 4"):
+        beyond.embedding(table).tolist()
+
+
 def test_an_index_error_names_the_line_of_this_call() -> None:
     scores, beyond = numbers(3, 4), Tensor([9, 0, 1]).realize()
     for _ in range(5):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import importlib.metadata
+import math
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 
 from lazygrad import Tensor
+from lazygrad.engine.replay import Replay
 from lazygrad.runtime import _pages
 from tests.helpers import needs
 from tests.torch.support import door, nn, torch
@@ -25,6 +28,20 @@ def fresh():
     door.partition.warned.clear()
     yield
     torch._dynamo.reset()
+
+
+@pytest.fixture
+def made(monkeypatch) -> list[Any]:
+    """What is made to be replayed, in order."""
+    found: list[Any] = []
+    plain = door.replay.Replayed.__init__
+
+    def noted(self: Any, *args: Any) -> None:
+        plain(self, *args)
+        found.append(self)
+
+    monkeypatch.setattr(door.replay.Replayed, "__init__", noted)
+    return found
 
 
 def compiled(fn: Callable[..., Any], **how: Any) -> Any:
@@ -58,6 +75,43 @@ def test_a_network_answers_and_learns_as_in_eager():
             losses[which].append(loss.item())
     assert losses[0] == pytest.approx(losses[1], abs=1e-5)
     assert losses[0][-1] < losses[0][0]
+
+
+def test_kernels_work_on_the_memory_of_pytorchs_tensors(monkeypatch):
+    layer, x = nn.Linear(3, 2), torch.ones(4, 3)
+    run = compiled(layer)
+    given: list[int] = []
+    plain = Replay.run_at
+
+    def noted(self: Any, addresses: list[int], values: list[int]) -> None:
+        given[:] = addresses
+        plain(self, addresses, values)
+
+    with torch.no_grad():
+        run(x)
+        monkeypatch.setattr(Replay, "run_at", noted)
+        y = run(x)
+    assert sorted(given) == sorted(each.data_ptr() for each in (x, layer.weight, layer.bias, y))
+
+
+def test_a_call_costs_at_most_30_microseconds_above_its_kernel():
+    run = door.replay.Replayed(lambda given: [(given[0] @ given[1] + given[2]).relu()])
+    given = [torch.ones(3, 4), torch.ones(4, 8), torch.ones(8)]
+    best = math.inf
+    for _ in range(2000):
+        begin = time.perf_counter()
+        run(given)
+        best = min(best, time.perf_counter() - begin)
+    assert best < 30e-6  # it takes 5
+
+
+def test_the_backward_pass_is_given_as_little_as_pytorchs_partitioner_finds(made):
+    x = torch.ones(3, requires_grad=True)
+    (found,) = torch.autograd.grad(compiled(lambda x: x.cos().cos().cos())(x).sum(), x)
+    close(found, torch.autograd.grad(x.cos().cos().cos().sum(), x)[0])
+    forward, backward = made
+    assert len(forward.wanted) == 2  # beside the result the argument, from which the rest is computed again
+    assert len(backward.given) == 2
 
 
 def test_what_a_function_writes_is_written():
@@ -166,6 +220,21 @@ def test_what_lazygrad_lacks_runs_in_pytorch_with_one_warning():
         close(compiled(wave)(torch.ones(4)), wave(torch.ones(4)))
 
 
+#: What PyTorch itself computes little with.
+STORED = ["float8_e4m3fn", "float8_e5m2", "uint16", "uint32", "uint64", "int16", "bool"]
+
+
+def test_dtypes_that_values_are_stored_in():
+    def some(*given):
+        return [(x.float() / 2).to(x.dtype) for x in given], [x.reshape(3, 1).expand(3, 2) for x in given]
+
+    given = [torch.tensor([0.0, 1.0, 4.0]).to(getattr(torch, name)) for name in STORED]
+    for found, expected in zip(compiled(some)(*given), some(*given), strict=True):
+        for one, other in zip(found, expected, strict=True):
+            assert one.dtype == other.dtype
+            close(one.double(), other.double())
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16", "int64", "int32", "uint8", "int8"])
 def test_dtypes(dtype):
     def some(x):
@@ -175,20 +244,6 @@ def test_dtypes(dtype):
     for found, expected in zip(compiled(some)(x), some(x), strict=True):
         assert found.dtype == expected.dtype
         torch.testing.assert_close(found, expected)
-
-
-@pytest.fixture
-def made(monkeypatch) -> list[Any]:
-    """What is made to be replayed, in order."""
-    found: list[Any] = []
-    plain = door.replay.Replayed.__init__
-
-    def noted(self: Any, *args: Any) -> None:
-        plain(self, *args)
-        found.append(self)
-
-    monkeypatch.setattr(door.replay.Replayed, "__init__", noted)
-    return found
 
 
 def test_a_size_that_changes_is_captured_once_for_many(made):
@@ -267,3 +322,59 @@ def test_large_results_ask_for_pages_of_2_mb(monkeypatch):
     (found,) = door.replay.Replayed(lambda given: [given[0] + 1])([torch.zeros(3 << 20)])
     inside = found.data_ptr() + found.nbytes // 2
     assert any(begin <= inside < begin + nbytes for begin, nbytes in asked)
+
+
+@pytest.fixture
+def asked(monkeypatch) -> list[Any]:
+    """The graphs that AOTAutograd is asked for."""
+    found: list[Any] = []
+    plain = door.dynamo.aot_autograd
+
+    def noted(**how: Any) -> Any:
+        found.append(how)
+        return plain(**how)
+
+    monkeypatch.setattr(door.dynamo, "aot_autograd", noted)
+    return found
+
+
+def test_without_gradients_one_run_records_what_is_computed(asked):
+    model = nn.Sequential(nn.Linear(6, 8), nn.GELU(), nn.LayerNorm(8))
+    x = torch.randn(4, 6)
+    with torch.no_grad():
+        close(compiled(model)(x), model(x))
+        attention = nn.functional.scaled_dot_product_attention
+        heads = x.reshape(1, 2, 4, 3)
+        close(compiled(attention)(heads, heads, heads), attention(heads, heads, heads))
+    _, second = compiled(lambda x: (x.T, x.split(2, 1)[1] + 1))(x)
+    close(second, x[:, 2:4] + 1)
+    assert len(asked) == 1  # the view of an input
+
+
+def _in_place(x):
+    return (x + 1).mul_(2)
+
+
+def _one_memory(x):
+    y = x + 1
+    return y, y.T
+
+
+def _without_gradients(x):
+    with torch.no_grad():
+        y = x * 2
+    return y + x
+
+
+def _narrow(x):
+    with torch.autocast("cpu", torch.bfloat16):
+        return x @ x
+
+
+@pytest.mark.parametrize("fn", [_in_place, _one_memory, _without_gradients, _narrow])
+def test_aot_autograd_is_asked_where_one_run_does_not_say_it_all(fn, asked):
+    x = torch.ones(3, 3)
+    for found, expected in zip(compiled(fn)(x), fn(x), strict=True):
+        assert found.dtype == expected.dtype
+        close(found, expected)
+    assert len(asked) == 1

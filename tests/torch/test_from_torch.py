@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 import lazygrad
 from lazygrad import Tensor
 from lazygrad.nn.optim import SGD
-from tests.helpers import needs
+from tests.exporting.test_c_source import built
+from tests.helpers import needs, require
 from tests.torch.support import door, nn, torch
 
 pytestmark = needs("torch")
@@ -61,6 +63,64 @@ def test_in_training_it_writes_what_the_model_writes(picture):
     np.testing.assert_allclose(
         ours.state_dict()["1.running_var"].numpy(), model[1].running_var.numpy(), atol=1e-6
     )
+
+
+@pytest.mark.parametrize(
+    "suffix",
+    [
+        pytest.param(".lzg", marks=pytest.mark.slow),
+        pytest.param("/", marks=pytest.mark.slow),
+        pytest.param(".onnx", marks=needs("onnx", "onnxruntime")),
+    ],
+)
+def test_it_is_exported(picture, tmp_path, suffix):
+    model = picture_net().eval()
+    path = f"{tmp_path}/model{suffix}"
+    lazygrad.export(door.from_torch(model, (picture,)), (Tensor(picture.numpy()),), path)
+    if suffix == "/":  # a page, which tests/exporting shows in a browser
+        assert (tmp_path / "model" / "kernels.wgsl").read_text().count("@compute") >= 2
+        return
+    if suffix == ".onnx":
+        session = require("onnxruntime").InferenceSession(path, providers=["CPUExecutionProvider"])
+        (found,) = session.run(None, {session.get_inputs()[0].name: picture.numpy()})
+    else:
+        found = lazygrad.load_exported(path)(Tensor(picture.numpy())).numpy()
+    np.testing.assert_allclose(found, model(picture).detach().numpy(), atol=1e-5)
+
+
+@needs("clang")
+def test_it_is_exported_as_c(picture, tmp_path):
+    model = picture_net().eval()
+    lazygrad.export(door.from_torch(model, (picture,)), (Tensor(picture.numpy()),), tmp_path / "model.c")
+    found = np.empty((2, 3), np.float32)
+    run = built(tmp_path)
+    assert run(ctypes.c_void_p(picture.data_ptr()), ctypes.c_void_p(found.ctypes.data)) == 0
+    np.testing.assert_allclose(found, model(picture).detach().numpy(), atol=1e-5)
+
+
+def test_its_weights_are_quantised():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(5, 32), nn.Linear(32, 64), nn.Tanh(), nn.Linear(64, 2)).eval()
+    x = torch.tensor([[1, 4], [0, 2]])
+    ours = door.from_torch(model, (x,)).quantize("Q8_0")
+    assert {name for name, _ in ours.named_parameters()} == {"1.bias", "3.bias"}
+    step = lazygrad.jit(ours)
+    for _ in range(3):
+        found = step(Tensor(x.numpy())).numpy()
+        np.testing.assert_allclose(found, model(x).detach().numpy(), atol=0.02)
+    with pytest.raises(ValueError, match="no matrix of floats whose rows are blocks of 32"):
+        door.from_torch(nn.Linear(3, 2), (torch.ones(1, 3),)).quantize()
+
+
+def test_it_runs_on_several_devices(picture):
+    devices = ("CPU:1", "CPU:2")
+    model = picture_net().eval()
+    ours = door.from_torch(model, (picture,))
+    weights = ours.state_dict()
+    for name, weight in weights.items():
+        weight.shard_(devices, 1 if name == "4.weight" else None)
+    found = ours(Tensor(picture.numpy()).shard(devices, 0))
+    np.testing.assert_allclose(found.numpy(), model(picture).detach().numpy(), atol=1e-5)
 
 
 def test_nests_come_and_go():

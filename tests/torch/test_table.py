@@ -81,3 +81,11 @@ def test_means_of_bags_and_which_bag_an_index_is_in():
     found = row("_embedding_bag")(*[Tensor(x.numpy()) for x in given], False, 1)
     for one, wanted in zip(found[:3], expected[:3], strict=True):
         torch.testing.assert_close(torch.from_numpy(one.numpy()), wanted, check_dtype=False)
+
+
+@pytest.mark.parametrize("size", [5, 6, 7])
+def test_sums_of_windows_that_reach_beyond(size):
+    x = torch.arange(float(size * size)).reshape(1, size, size)
+    how = ((3, 2), (3, 3), (1, 1), True, True, 5)
+    found = row("avg_pool2d")(Tensor(x.numpy()), *how)
+    torch.testing.assert_close(torch.from_numpy(found.numpy()), torch.ops.aten.avg_pool2d(x, *how))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ..lanes import transposed
 from ..routines.writing import Int
 from .lanes import Along, step
 from .sizes import BESIDE, Sizes, size_of
@@ -88,9 +89,8 @@ class Blocks(Ground):
                     rows.append(
                         p.let(self.writer.write(right, places, along=Along(along_depth, deep, lanes)))
                     )
-                for lane in range(lanes):
-                    column = UOp(Ops.VECTORIZE, rows[0].dtype, tuple([p.lane(row, lane) for row in rows]))
-                    p.store(memory, place(at, deep + lane), column)
+                for lane, column in enumerate(transposed(rows)):
+                    p.store(memory, place(at, deep + lane), p.let(column))
 
         loads = [n.src[0].src[1] for n in right.toposort() if n.op is Ops.LOAD]
         neighbours = all(step(load, along_depth) == 1 for load in loads)

@@ -120,8 +120,8 @@ def _parts(sink: UOp) -> OnePass | None:
     if not sink.src or not _is_simple(sink):
         return None
     store, *beside = sink.src
-    if not beside and (found := _of_rows(store)) is not None:
-        return found
+    if (found := _of_rows(store)) is not None and {*found.most, *found.sums}.issuperset(_stored(beside)):
+        return found._replace(beside=tuple(beside))
     totals = _reductions(store.src[1])
     if len(totals) != 1 or totals[0].arg is not Ops.ADD or not dtypes.is_float(totals[0].dtype):
         return None

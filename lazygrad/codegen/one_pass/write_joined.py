@@ -27,6 +27,7 @@ from ...ir.args import AxisType
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...renderer import Renderer
+from ..lanes import transposed
 from ..ranges import substitute_ranges
 from ..routines.writing import Int, Program
 from .blocks import Blocks, Terms
@@ -267,10 +268,9 @@ class _Kernel(Blocks):
             first, column = p.let(group * lanes), p.let(part * lanes)
             along = Along(walked, p.let(key + first), lanes)
             totals = [p.load(each.totals, p.let((first + n) * columns + column), lanes) for n in range(lanes)]
-            for lane in range(lanes):
-                turned = tuple([p.lane(total, lane) for total in totals])
+            for lane, turned in enumerate(transposed(totals)):
                 places = {**self.places, number: p.let(column + lane)}
-                given = {TOTAL: UOp(Ops.VECTORIZE, totals[0].dtype, turned)}
+                given = {TOTAL: turned}
                 result = p.let(self.writer.write(each.value, places, given, along))
                 p.store(memory, p.let(self.writer.write(at, {**places, walked: along.first})), result)
         return count // lanes * lanes

@@ -9,6 +9,10 @@ one, I, the rest, the *rows*. So a loaded panel serves all of I and a row all of
       for each few places of I:                                                             (UPCAST I)
         for each step of the reduction:   a tile of vectors += row elements * panel vectors (UPCAST J)
 
+Where the second cache does not hold what a kernel touches, a tile that goes on in another row of memory
+waits for it (`Memory.row`). Then several tiles stand side by side, for which one wide panel is packed; or
+panels are read where they lie, and each few places of I walk all of J: results are written row by row.
+
 Rows are read one element at a time. They are packed too (in blocks of I that fit a cache) where they would be
 read from a new page in each step, behind a condition, or converted.
 
@@ -33,7 +37,7 @@ from ..work import cycles
 from .actions import KernelOptError, Opt, OptOps, apply_opt
 from .facts import Facts, size_of
 from .loops import is_parallel
-from .roles import all_roles, number_of
+from .roles import all_roles, number_of, whole_rows
 from .tiles import Tiling
 from .windows import alike, windows
 
@@ -79,7 +83,11 @@ def _tilings(facts: Facts, target: Target) -> Iterator[tuple[list[Opt], Tiling]]
                 loops = apply_opt(loops, opt, target)
             after = Facts.of(loops) if opts else facts
             for roles in all_roles(after):
-                yield opts, Tiling(after, target, roles, per_step)
+                tiling = Tiling(after, target, roles, per_step)
+                yield opts, tiling
+                whole = whole_rows(after, roles) if tiling.apart and per_step == 1 else None
+                if whole is not None:
+                    yield opts, Tiling(after, target, whole, per_step)
 
 
 def _dots(facts: Facts, target: Target) -> list[Opt]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...dtype import dtypes
 from ...ir import index
@@ -21,6 +21,7 @@ class Roles:
     panels, others   the loads that move along J, and the rest
     copied, packed   those of the panels and of the rows that are copied
     elsewhere        all loads and stores but the panels
+    in_place         whether the panels are read where they lie, all along J for each few rows
     """
 
     rows: Axis
@@ -30,6 +31,7 @@ class Roles:
     copied: list[Access]
     packed: list[Access]
     elsewhere: list[Access]
+    in_place: bool = False
 
     @property
     def unpacked_panels(self) -> bool:
@@ -45,6 +47,18 @@ def all_roles(facts: Facts) -> Iterator[Roles]:
             roles = None if rows is lanes else _roles(facts, rows, lanes)
             if roles is not None:
                 yield roles
+
+
+def whole_rows(facts: Facts, roles: Roles) -> Roles | None:
+    """The same, but that panels are read where they lie, all along J for each few rows: what is stored is
+    then walked in order. None where they cannot be read so, or other loops stand between.
+    """
+    outputs = [axis for axis in facts.loops.axes if axis.output and axis.ranges]
+    if outputs[-2:] != [roles.rows, roles.lanes] or roles.unpacked_panels:
+        return None
+    if any(access.step(roles.lanes) != 1 or _is_converted(facts, access) for access in roles.panels):
+        return None
+    return replace(roles, copied=[], in_place=True)
 
 
 def number_of(access: Access) -> int:
@@ -100,18 +114,26 @@ def _overlaps(facts: Facts, access: Access, lanes: Axis) -> bool:
 
 def _hard_to_read(facts: Facts, access: Access) -> bool:
     """Whether rows are converted, read behind a condition, or far apart from step to step."""
-    if len(access.node.src[0].src) > 2:
+    if _is_converted(facts, access):
         return True
     inner = [axis for axis in facts.loops.axes if not axis.output]
-    near: tuple[int, ...] = (0, 1, -1)
-    for value in staged_values(facts.loops.sink, number_of(access)):
-        if access.node not in value.toposort():
-            continue
-        if _lies_packed(value):
-            near = (0, len(value.src), -len(value.src))
-        elif value.dtype is not access.node.dtype:
-            return True
+    packs = [value for value in _values_of(facts, access) if _lies_packed(value)]
+    near = (0, len(packs[-1].src), -len(packs[-1].src)) if packs else (0, 1, -1)
     return bool(inner) and access.step(inner[-1]) not in near
+
+
+def _is_converted(facts: Facts, access: Access) -> bool:
+    """Whether what is loaded is converted, or read behind a condition."""
+    if len(access.node.src[0].src) > 2:
+        return True
+    values = _values_of(facts, access)
+    return any(not _lies_packed(value) and value.dtype is not access.node.dtype for value in values)
+
+
+def _values_of(facts: Facts, access: Access) -> list[UOp]:
+    """The values that are made of what is loaded alone."""
+    values = staged_values(facts.loops.sink, number_of(access))
+    return [value for value in values if access.node in value.toposort()]
 
 
 def _lies_packed(value: UOp) -> bool:

@@ -63,8 +63,9 @@ class Text(Writer):
             around: [acc for acc in carried if acc not in self.totals]
             for around, carried in carried_accumulators(uops).items()
         }
-        #: The memory of totals.
+        #: The memory of totals, and the blocks in which those were loaded whose lanes are taken.
         self.memory: dict[UOp, str] = {}
+        self.taken: dict[UOp, str] = {}
         self.value: dict[UOp, str] = {}
         self.open: list[Loop] = []
         self.block = "entry"

@@ -290,21 +290,28 @@ def _avg_pool(
     divisor: int | None,
 ) -> Tensor:
     given, batched = _pooled(x, count)
-    size = _several(kernel, count)
-    whole = count_include_pad and divisor is None
-    made = given.avg_pool2d(
-        size,
-        _several(stride, count) if stride else None,
-        1,
-        _several(padding, count),
-        ceil_mode,
-        whole or divisor is not None,
-    )
-    if divisor is not None:
-        if ceil_mode:
-            raise NotImplementedError("average pooling with divisor_override and ceil_mode")
-        made = made * (math.prod(size) / divisor)
+    size, padding = _several(kernel, count), _several(padding, count)
+    stride = _several(stride, count) if stride else size
+    if divisor is None:
+        made = given.avg_pool2d(size, stride, 1, padding, ceil_mode, count_include_pad)
+    else:
+        if ceil_mode:  # every window is divided by the same number
+            given, padding = _with_whole_windows(given, size, stride, padding), (0,) * count
+        made = given.avg_pool2d(size, stride, 1, padding) * (math.prod(size) / divisor)
     return made if batched else made.squeeze(0)
+
+
+def _with_whole_windows(
+    x: Tensor, size: Sequence[int], stride: Sequence[int], padding: Sequence[int]
+) -> Tensor:
+    """Padded with zeros until the windows of `ceil_mode` lie in it whole."""
+    sizes: Any = x.shape[-len(size) :]
+    around: list[int] = []
+    for n, k, s, p in zip(sizes, size, stride, padding, strict=True):
+        windows = -(-(n + 2 * p - k) // s) + 1
+        windows -= (windows - 1) * s >= n + p  # none begins in the padding behind
+        around = [p, max(0, (windows - 1) * s + k - n - p), *around]
+    return x.pad(tuple(around))
 
 
 @aten("avg_pool2d")

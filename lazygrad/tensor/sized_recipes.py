@@ -1,0 +1,403 @@
+"""Recipes apart from one size: for methods whose arguments grow from call to call, as a context does.
+
+Calls of a *family* differ in numbers only: the sizes of tensors and whole numbers among the other arguments.
+From the third one on whose numbers follow from one, n (`schedule/growth.py`: n, 4n, n + 1, n²), the method is
+recorded on stand-ins of three sizes n of our choice, and the sizes in its nodes are worked out as polynomials
+of n. What comes of it must be, node by node, what the method makes, for the arguments of this call and for
+others of sizes up to the ends of the range that it is kept for (up to the next power of two: beyond that it
+is recorded anew). Sizes at which a movement would change nothing, or an axis would have one element, are
+left to the method: there it makes other nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ..ir.ops import Ops
+from ..ir.uop import Row, UOp
+from ..schedule.growth import Growth, Polynomial, grown, polynomial
+from ..schedule.sizes_apart import MOST_WHOLE
+from ..shape.recipe import Recipe
+from ..shape.rules import shape_of, shape_or_none
+
+#: So many families are known, of each so many numbers that it came with, and so many recipes.
+MOST_FAMILIES, MOST_SEEN, MOST_KNOWN = 512, 24, 32
+#: A family that could not be recorded so often never is.
+MOST_FAILED = 3
+#: The parts of a signature before those of its arguments.
+HEAD = 5
+
+#: Ops whose argument consists of sizes.
+_SIZED = frozenset((Ops.RESHAPE, Ops.EXPAND, Ops.PAD, Ops.SHRINK, Ops.IOTA))
+
+
+class NotSized(Exception):
+    """A method's graph does not follow from one size as it has to."""
+
+
+# *** a recipe whose sizes are polynomials
+
+
+class _Sized(NamedTuple):
+    """A row of a SizedRecipe. `arg` is the number of a template where the op has sizes."""
+
+    op: Ops
+    dtype: Any
+    arg: Any
+    sources: tuple[int, ...]
+    shape: int
+    device: Any
+
+
+class SizedRecipe:
+    """Recipes that differ in one size: `at(n)` is that for n, None where the method itself is to be asked."""
+
+    __slots__ = ("_changing", "_checks", "_constants", "_moves", "_results", "_rows", "_sizes")
+
+    def __init__(self, numbers: Sequence[int], recipes: Sequence[Recipe], inputs: Sequence[Any]) -> None:
+        """Of three recipes of one method, for three numbers.
+
+        inputs  for each input its three shapes
+
+        Raises NotSized where they are not the same apart from sizes.
+        """
+        first, *others = recipes
+        for other in others:
+            if (other.results, other.checks) != (first.results, first.checks):
+                raise NotSized
+        sizes = _Templates(numbers)
+        shapes = [sizes.number(shape) for shape in inputs]
+        given = len(shapes)
+        #: nodes, and rows for those that follow from n; a row's sources are among these
+        self._constants = list(_constants(recipes, sizes))
+        #: numbers of the shapes that a movement makes, and of which
+        self._moves: set[tuple[int, int]] = set()
+        self._rows: list[_Sized] = []
+        for constant in self._constants:
+            if isinstance(constant, UOp):
+                shape = shape_or_none(constant)
+                shapes.append(-1 if shape is None else sizes.number((shape, shape, shape)))
+            else:
+                self._add(constant, [shapes[given + place] for place in constant.sources], shapes)
+        for three in _aligned([recipe.rows for recipe in recipes]):
+            row = _row(three, sizes)
+            self._rows.append(row)
+            self._add(row, [shapes[place] for place in row.sources], shapes)
+        self._sizes = sizes.function()
+        self._changing = sizes.changing(shapes)
+        self._results, self._checks = first.results, first.checks
+
+    def _add(self, row: _Sized, sources: Sequence[int], shapes: list[int]) -> None:
+        if row.op in _SIZED and sources and sources[0] >= 0:  # else it counts
+            self._moves.add((row.shape, sources[0]))
+        shapes.append(row.shape)
+
+    def at(self, n: int) -> Recipe | None:
+        """The recipe for a number."""
+        if any((a * n + b) * n + c < 2 for a, b, c in self._changing):
+            return None
+        sizes = self._sizes(n)
+        if any(sizes[after] == sizes[before] for after, before in self._moves):
+            return None
+        constants: list[UOp] = []
+        for constant in self._constants:
+            if isinstance(constant, UOp):
+                constants.append(constant)
+                continue
+            op, dtype, arg, sources, _, _ = constant
+            value = sizes[arg] if op is not Ops.CONST else arg[0](sizes[arg[1]])
+            constants.append(UOp(op, dtype, tuple([constants[place] for place in sources]), value))
+        rows: list[Row] = [
+            (op, dtype, sizes[arg] if op in _SIZED else arg, sources, sizes[shape], device)
+            for op, dtype, arg, sources, shape, device in self._rows
+        ]
+        return Recipe(constants, rows, self._results, self._checks)
+
+
+class _Templates:
+    """Nests of sizes, each for three numbers, as nests of polynomials."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self.numbers = numbers
+        self.templates: list[Any] = []
+        self._known: dict[Any, int] = {}
+
+    def number(self, three: Sequence[Any]) -> int:
+        """The number of the template that is these three."""
+        key = tuple(three)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = len(self.templates)
+            self.templates.append(self.template(key))
+        return known
+
+    def template(self, three: tuple[Any, ...]) -> Any:
+        """The nest of polynomials that is these three; NotSized where there is none."""
+        if all(type(each) is int for each in three):
+            found = polynomial(self.numbers, three)
+            if found is not None:
+                return found if found[0] or found[1] else found[2]
+        elif all(type(each) is tuple for each in three) and len(set(map(len, three))) == 1:
+            return [self.template(parts) for parts in zip(*three, strict=True)]
+        raise NotSized
+
+    def function(self) -> Callable[[int], tuple[Any, ...]]:
+        """What makes all that the templates are for a number: one expression, since it does so for each."""
+        made: Callable[[int], tuple[Any, ...]] = eval(f"lambda n: {_text(self.templates)}")
+        return made
+
+    def changing(self, shapes: Sequence[int]) -> set[Polynomial]:
+        """The polynomials in some templates that are no constants."""
+        numbers = {number for number in shapes if number >= 0}
+        return {size for number in numbers for size in self.templates[number] if type(size) is tuple}
+
+
+def _text(template: Any) -> str:
+    """A template as an expression of n, in Python."""
+    if type(template) is list:
+        return f"({''.join(_text(part) + ', ' for part in template)})"
+    if type(template) is tuple:
+        a, b, c = template
+        return f"({a} * n + {b}) * n + {c}" if a else f"{b} * n + {c}"
+    return repr(template)
+
+
+def _aligned(lists: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+    if len(set(map(len, lists))) != 1:
+        raise NotSized
+    return zip(*lists, strict=True)
+
+
+def _row(three: Sequence[Row], sizes: _Templates) -> _Sized:
+    op, dtype, arg, sources, _, device = three[0]
+    for other in three[1:]:
+        if (other[0], other[1], other[3], other[5]) != (op, dtype, sources, device):
+            raise NotSized
+    if op in _SIZED:
+        arg = sizes.number([row[2] for row in three])
+    elif any(row[2] != arg for row in three):
+        raise NotSized
+    return _Sized(op, dtype, arg, sources, sizes.number([row[4] for row in three]), device)
+
+
+def _constants(recipes: Sequence[Recipe], sizes: _Templates) -> Iterator[UOp | _Sized]:
+    """For each constant the node itself, or a row for it."""
+    places: list[dict[UOp, int]] = [{} for _ in recipes]
+    for number, three in enumerate(_aligned([recipe.constants for recipe in recipes])):
+        for place, each in zip(places, three, strict=True):
+            place[each] = number
+        node: UOp = three[0]
+        if all(each is node for each in three):
+            yield node
+            continue
+        op, dtype = node.op, node.dtype
+        sources = {tuple([place[s] for s in each.src]) for place, each in zip(places, three, strict=True)}
+        if any((each.op, each.dtype) != (op, dtype) for each in three) or len(sources) != 1:
+            raise NotSized
+        if op is Ops.CONST:
+            arg: Any = _whole(three, sizes)
+        elif op in _SIZED:
+            arg = sizes.number([each.arg for each in three])
+        else:
+            raise NotSized
+        yield _Sized(op, dtype, arg, sources.pop(), sizes.number([shape_of(each) for each in three]), None)
+
+
+def _whole(three: Sequence[UOp], sizes: _Templates) -> tuple[type, int]:
+    """The kind of a number that follows from n, and the number of its template."""
+    kind = type(three[0].arg)
+    if kind not in (int, float) or any(type(each.arg) is not kind for each in three):
+        raise NotSized
+    if not all(1 <= each.arg <= MOST_WHOLE and each.arg == int(each.arg) for each in three):
+        raise NotSized  # 0.0 may be -0.0
+    return kind, sizes.number([int(each.arg) for each in three])
+
+
+# *** families
+
+
+class Recorded(NamedTuple):
+    """A method recorded on stand-ins: its recipe, these, the node that it made.
+
+    tracks  whether gradients flow to that
+    """
+
+    recipe: Recipe
+    inputs: list[UOp]
+    node: UOp
+    tracks: bool | None
+
+
+#: Numbers in the order of a signature → the method recorded on stand-ins of these sizes.
+Record = Callable[[Sequence[int]], "Recorded | None"]
+
+
+class _Known(NamedTuple):
+    growth: Growth
+    recipe: SizedRecipe
+    tracks: bool | None
+
+
+class _Family:
+    """What is known of calls that differ in numbers only."""
+
+    __slots__ = ("failed", "known", "seen")
+
+    def __init__(self) -> None:
+        self.seen: dict[tuple[int, ...], None] = {}
+        self.known: list[_Known] = []
+        self.failed = 0
+
+
+_families: dict[Any, _Family] = {}
+#: Signature → what was found last for it: layers that are alike ask one after the other.
+_recent: dict[Any, tuple[Recipe, bool | None]] = {}
+MOST_RECENT = 64
+
+
+def forget() -> None:
+    """Forget every family."""
+    _families.clear()
+    _recent.clear()
+
+
+def apart(signature: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+    """A signature as a family and its numbers."""
+    family, numbers = list(signature[:HEAD]), list[int]()
+    for part in signature[HEAD:]:
+        kind = type(part)
+        if kind is int:
+            numbers.append(part)
+            family.append(int)
+        elif kind is tuple:
+            shape, dtype, device = part
+            numbers += shape
+            family += (len(shape), dtype, device)
+        else:
+            family.append(part)
+    return tuple(family), tuple(numbers)
+
+
+def find(signature: tuple[Any, ...]) -> tuple[Recipe, bool | None] | None:
+    """The recipe of a signature that is one of those that grow, and whether gradients flow to its result."""
+    recent = _recent.get(signature)
+    if recent is not None:
+        return recent
+    key, numbers = apart(signature)
+    family = _families.get(key)
+    if family is None:
+        return None
+    for growth, recipe, tracks in family.known:
+        n = growth.number(numbers)
+        if n is not None and 2 <= n <= growth.most:  # 1 is what a product leaves out
+            found = recipe.at(n)
+            if found is None:
+                return None
+            if len(_recent) >= MOST_RECENT:
+                _recent.clear()
+            _recent[signature] = recent = found, tracks
+            return recent
+    return None
+
+
+def note(signature: Sequence[Any], nodes: Sequence[UOp], made: UOp, record: Record) -> None:
+    """A method was called, and there was no recipe: `made` is what it made of these nodes."""
+    key, numbers = apart(signature)
+    family = _families.get(key)
+    if family is None:
+        if len(_families) >= MOST_FAMILIES:
+            for old in list(_families)[: MOST_FAMILIES // 2]:
+                _families.pop(old, None)
+        family = _families[key] = _Family()
+    if family.failed >= MOST_FAILED or numbers in family.seen:
+        return
+    growth = _growth_of(family, numbers)
+    seen = family.seen = {**family.seen, numbers: None}  # another thread may look at the old one
+    if len(seen) > MOST_SEEN:
+        del seen[next(iter(seen))]
+    if growth is None:
+        return
+    try:
+        known = _recorded(growth, numbers, nodes, made, record)
+    except Exception:  # NotSized, or what the method says of arguments of other sizes
+        family.failed += 1
+        return
+    others = [each for each in family.known if each.growth.polynomials != growth.polynomials]
+    family.known = [known, *others[: MOST_KNOWN - 1]]
+
+
+def _growth_of(family: _Family, numbers: tuple[int, ...]) -> Growth | None:
+    """How these numbers and others that the family came with follow from one; None where they do not."""
+    for growth, _, _ in family.known:
+        n = growth.number(numbers)
+        if n is not None:
+            return growth.reaching(n) if n > growth.most else None
+    alike: dict[tuple[int, ...], tuple[int, ...]] = {}  # places that differ → where they do in one other
+    for other in reversed(family.seen):
+        differ = tuple([place for place, number in enumerate(numbers) if other[place] != number])
+        if differ in alike:
+            found = grown((numbers, other, alike[differ]), frozenset())
+            if found is not None:
+                return found
+        alike[differ] = other
+    return None
+
+
+def _recorded(
+    growth: Growth, numbers: tuple[int, ...], nodes: Sequence[UOp], made: UOp, record: Record
+) -> _Known:
+    """The recipe of a growth; NotSized where there is none.
+
+    nodes, made  the arguments of a call with these numbers, and its result
+    """
+
+    def at(n: int) -> Recorded:
+        found = record(_numbers_at(growth, n, numbers))
+        if found is None:
+            raise NotSized
+        return found
+
+    fixed = {n for p, n in zip(growth.polynomials, numbers, strict=True) if p and not (p[0] or p[1])}
+    samples = _samples(growth, numbers, fixed)
+    records = [at(n) for n in samples]
+    shapes = list(zip(*[map(shape_of, each.inputs) for each in records], strict=True))
+    recipe, tracks = SizedRecipe(samples, [each.recipe for each in records], shapes), records[0].tracks
+    most = growth.most
+    for n in sorted({2, 3, most // 2, most - 1, most, *[n for n in fixed if 2 < n < most]}):
+        here, again = recipe.at(n), at(n)
+        if here is not None and here.on(again.inputs)[here.results[0]] is not again.node:
+            raise NotSized
+        if again.tracks is not tracks:
+            raise NotSized
+    n = numbers[growth.base]
+    here = recipe.at(n)
+    if here is not None and here.on(nodes)[here.results[0]] is not made:
+        raise NotSized
+    return _Known(growth, recipe, tracks)
+
+
+def _numbers_at(growth: Growth, n: int, now: Sequence[int]) -> list[int]:
+    found = []
+    for p, number in zip(growth.polynomials, now, strict=True):
+        found.append(number if p is None else (p[0] * n + p[1]) * n + p[2])
+    return found
+
+
+def _samples(growth: Growth, numbers: tuple[int, ...], fixed: set[int]) -> list[int]:
+    """Three odd numbers, well apart, at which no size that grows is one of those that do not."""
+    found: list[int] = []
+    for part in (15, 10, 5):
+        n = growth.most * part // 16
+        n -= 1 - n % 2
+        while n > 2 and (n in found or not fixed.isdisjoint(_growing(growth, n, numbers))):
+            n -= 2
+        if n <= 2:
+            raise NotSized
+        found.append(n)
+    return found
+
+
+def _growing(growth: Growth, n: int, numbers: tuple[int, ...]) -> list[int]:
+    at = _numbers_at(growth, n, numbers)
+    return [number for p, number in zip(growth.polynomials, at, strict=True) if p and (p[0] or p[1])]

@@ -167,7 +167,9 @@ class NestedSums:
             return {}
         wanted = {read for each in nested.values() for read in each.read}
         made, done = Family(), set[UOp]()
-        for node, found in first.items():
+        for node, found in sorted(first.items(), key=lambda each: self._is_statistic(each[0])):
+            if node in done:
+                continue  # it is stored beside what it is a statistic of
             beside = [value for value in self._statistics(node, found, wanted) if value not in done]
             shaped = self._beside(node, found, beside)
             if shaped is None or self._waits(found.read, shaped.beside):

@@ -103,7 +103,7 @@ def split_optimizer(optimizer: Any, mesh: Mesh, axis: str = "data") -> None:
     parameters = {id(tensor) for tensor in optimizer.params}
     for tensor in get_state_dict(optimizer).values():
         if id(tensor) not in parameters:
-            along = _widest(tensor, mesh.size(axis))
+            along = _split_along(tensor, mesh.size(axis))
             tensor.shard_(mesh, None if along is None else {along: axis})
 
 
@@ -115,15 +115,24 @@ def fully_sharded(model: Any, mesh: Mesh, axis: str = "data") -> None:
     fewer elements along each axis than there are devices is copied.
     """
     for tensor in get_state_dict(model).values():
-        along = _widest(tensor, mesh.size(axis))
+        along = _split_along(tensor, mesh.size(axis))
         tensor.shard_(mesh, None if along is None else {along: axis})
 
 
-def _widest(tensor: Tensor, parts: int) -> int | None:
-    """The longest axis of a tensor, the first of several, if it has an element for each part."""
+#: An axis may be split if the largest part is no more than by this much larger than an even one.
+UNEVEN = 1 / 16
+
+
+def _split_along(tensor: Tensor, parts: int) -> int | None:
+    """The first axis that has nearly even parts, since those of the first one of all are whole memory, which
+    is sent as it lies; otherwise the longest axis, if it has an element for each part.
+    """
     if not tensor.ndim:
         return None
     sizes: list[Any] = list(tensor.shape)
+    for axis, size in enumerate(sizes):
+        if size >= parts and -(-size // parts) * parts <= size * (1 + UNEVEN):
+            return axis
     along = sizes.index(max(sizes))
     return along if sizes[along] >= parts else None
 

@@ -94,6 +94,15 @@ def test_a_split_optimizer_leaves_the_parameters_whole() -> None:
     assert [tensor.shard_axis for tensor in optimizer.m] == [0, 0, 1, 0]
 
 
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((64, 96), 0), ((3, 96), 1), ((101, 96), 0), ((1, 3), 1), ((1,), None)]
+)
+def test_parts_that_are_nearly_even_and_lie_together(shape: tuple[int, ...], axis: int | None) -> None:
+    model = types.SimpleNamespace(weight=Tensor.zeros(*shape))
+    parallel.fully_sharded(model, MESH)
+    assert model.weight.shard_axis == axis
+
+
 def test_a_pattern_without_layers_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"no layer of the model is called 'third' and has a weight"):
         parallel.tensor_parallel(Model(), MESH, "first", "third")

@@ -36,7 +36,7 @@ ENDED = 1.0
 LATER = 0.5
 #: Seconds between saying why and ending all, for the line to pass through the launcher. Where a rank has died
 #: the launcher sees that itself: it says so, too, and ends all 0.3 s later; asked to end them before, it does
-#: not, and drops what it has not read yet.
+#: not, and may drop what it has not read yet.
 PASSING, AFTER_DEATH = 0.3, 1.5
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +112,29 @@ def test_an_error_while_writing_leaves_the_last_one(tmp_path: Path, monkeypatch:
     monkeypatch.undo()
     assert distributed.steps(tmp_path) == [1]
     np.testing.assert_array_equal(distributed.read(tmp_path)["model.w"].numpy(), VALUES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(3))
+def test_a_process_that_is_killed_while_it_writes(tmp_path: Path, part: int) -> None:
+    """At any moment: while a file grows, before the index, between two renames."""
+    script = """
+        import sys
+        from lazygrad import Tensor, distributed, nn
+        w = Tensor.zeros(1 << 20).contiguous()
+        for step in range(1, 1000):
+            distributed.save(nn.TrainingState(model={"w": w.assign(w + 1)}), sys.argv[1], step)
+            print(step, flush=True)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writing:
+        assert writing.stdout is not None
+        for _ in range(2 + part):
+            last = int(writing.stdout.readline())
+        time.sleep(0.004 * part)
+        writing.kill()
+    found = distributed.read(tmp_path)["model.w"].numpy()
+    assert found.min() == found.max() >= last
 
 
 def test_one_that_is_being_replaced_counts(tmp_path: Path) -> None:

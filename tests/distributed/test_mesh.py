@@ -138,6 +138,15 @@ def test_every_op_of_a_tensor_graph_has_a_rule_or_a_reason() -> None:
     assert set(TENSOR.checks) - {Ops.FUNCTION} == RULES.keys() | NO_RULE.keys()
 
 
+def test_what_has_no_rule_names_its_op(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(RULES, Ops.SORT)
+    x = Tensor(values(3, 2)).shard(Mesh(2, "data"), {1: "data"})
+    with pytest.raises(
+        NotImplementedError, match="SORT of a tensor that several devices hold: it has no rule"
+    ):
+        x.sort()[0].tolist()
+
+
 def test_an_axis_of_one_device_is_no_axis() -> None:
     """Nothing is split or pending along it, and a gradient is made where its weight lies."""
     mesh = Mesh((1, 2), ("data", "model"))

@@ -21,7 +21,7 @@ from ..config import CACHELEVEL, CHECK, DEBUG, POISON, Decided, flags_state
 from ..device import Buffer, Device
 from ..device.reports import ReportBuffer
 from ..dtype import const_bits
-from ..ir.ops import Ops
+from ..ir.ops import SIZED, Ops
 from ..ir.uop import UOp, keep_origin
 from ..locks import table_lock, uninterrupted
 from ..schedule import kernelize
@@ -124,10 +124,8 @@ _ABSENT: Any = object()
 _REFUSED = frozenset(
     (Ops.BUFFER_VIEW, Ops.MULTI, Ops.COLLECTIVE, Ops.KERNEL, Ops.CUSTOM, Ops.LOOP, Ops.DEFINE_VAR)
 )
-#: Their argument consists of sizes.
-_SIZED = frozenset((Ops.RESHAPE, Ops.EXPAND, Ops.PAD, Ops.SHRINK, Ops.IOTA))
 #: Of these more is asked than of others.
-_ASKED = _REFUSED | _SIZED | {Ops.DETACH, Ops.CHECK, Ops.COPY}
+_ASKED = _REFUSED | SIZED | {Ops.DETACH, Ops.CHECK, Ops.COPY}
 #: Stands for a number that may be a size.
 _SIZE: Any = object()
 
@@ -239,7 +237,7 @@ class _Graph:
                         arg = None  # it says whose leaf the value is, which gradients ask
                     elif op is Ops.CHECK:
                         arg = arg, facts.get("site")
-                    elif op in _SIZED:
+                    elif op in SIZED:
                         size(arg)
                         arg = len(arg) if op is not Ops.IOTA else None
                 describe((op, node.dtype, arg, len(src)))

@@ -405,6 +405,8 @@ def _of_kind(kind: Kind) -> frozenset[Ops]:
 
 ELEMENTWISE = _of_kind(Kind.ELEMENTWISE)
 MOVEMENT = _of_kind(Kind.MOVEMENT)
+#: Their argument consists of sizes: of the result, or of what it is a part of.
+SIZED = frozenset((Ops.RESHAPE, Ops.EXPAND, Ops.PAD, Ops.SHRINK, Ops.IOTA))
 #: What brings values from device to device; no kernels.
 TRANSFERS = frozenset((Ops.COPY, Ops.COLLECTIVE))
 #: The arg of a float ADD or MUL in a sum that may be added up in any order, and its products fused.

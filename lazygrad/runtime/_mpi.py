@@ -88,7 +88,7 @@ class Transport:
         self.waits_elsewhere: Callable[[], str | None] = lambda: None
         self._known: dict[Any, tuple[int, str]] = {}
 
-    def start(
+    def prepare(
         self,
         kind: str,
         ranks: tuple[int, ...],
@@ -96,8 +96,9 @@ class Transport:
         sends: Sequence[Any],
         receives: Sequence[Any],
         dtype: DType,
-    ) -> Request:
-        """Begin a collective of `ranks`, which all have to call this, with contiguous memory on the host.
+    ) -> Callable[[], Request]:
+        """What begins a collective of `ranks`, which all have to call it, as often as it is called, with contiguous
+        memory on the host.
 
         kind            sends                          receives
         all_reduce      one                            one: all of them combined
@@ -111,18 +112,6 @@ class Transport:
 
         Lengths may differ between ranks, and be 0. Only all_reduce may have its result where its input is.
         """
-        return self.prepare(kind, ranks, op, sends, receives, dtype)()
-
-    def prepare(
-        self,
-        kind: str,
-        ranks: tuple[int, ...],
-        op: str | None,
-        sends: Sequence[Any],
-        receives: Sequence[Any],
-        dtype: DType,
-    ) -> Callable[[], Request]:
-        """What begins such a collective, as often as it is called."""
         if self.rank not in ranks:
             raise ValueError(f"rank {self.rank} takes no part in a collective of the ranks {ranks}")
         make = KINDS.get(kind)
@@ -145,6 +134,10 @@ class Transport:
             return request
 
         return begin
+
+    def start(self, *what: Any) -> Request:
+        """Begin a collective: what `prepare` is given."""
+        return self.prepare(*what)()
 
     def broadcast(self, value: Any) -> Any:
         """What rank 0 was given, on all ranks: any value that can be pickled."""

@@ -70,7 +70,7 @@ class Sent:
 
 
 class Nccl:
-    """The collectives of this rank's GPU. `start` is as of `_mpi.Transport`, with memory of the GPU.
+    """The collectives of this rank's GPU. It is used as `_mpi.Transport` is, with memory of the GPU.
 
     All ranks begin the collectives that concern them in one order: those of a GPU are on one stream, so that
     those of different groups of ranks cannot wait for each other.

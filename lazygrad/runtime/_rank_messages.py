@@ -258,7 +258,7 @@ def _broadcast(
 
 
 #: Of each kind: what checks the memory that it is given, and says what runs with each call's messages. It is
-#: given the place of this rank, the number of ranks, and the rest as `Transport.start` has it.
+#: given the place of this rank, the number of ranks, and the rest as `Transport.prepare` has it.
 KINDS: dict[str, Callable[..., Phases]] = {
     "all_reduce": _all_reduce,
     "reduce_scatter": _reduce_scatter,

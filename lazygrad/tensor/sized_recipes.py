@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..ir.ops import Ops
+from ..ir.ops import SIZED, Ops
 from ..ir.uop import Row, UOp
 from ..schedule.growth import Growth, Polynomial, grown, polynomial
 from ..schedule.sizes_apart import MOST_WHOLE
@@ -27,9 +27,6 @@ MOST_FAMILIES, MOST_SEEN, MOST_KNOWN = 512, 24, 32
 MOST_FAILED = 3
 #: The parts of a signature before those of its arguments.
 HEAD = 5
-
-#: Ops whose argument consists of sizes.
-_SIZED = frozenset((Ops.RESHAPE, Ops.EXPAND, Ops.PAD, Ops.SHRINK, Ops.IOTA))
 
 
 class NotSized(Exception):
@@ -89,7 +86,7 @@ class SizedRecipe:
         self._results, self._checks = first.results, first.checks
 
     def _add(self, row: _Sized, sources: Sequence[int], shapes: list[int]) -> None:
-        if row.op in _SIZED and sources and sources[0] >= 0:  # else it counts
+        if row.op in SIZED and sources and sources[0] >= 0:  # else it counts
             self._moves.add((row.shape, sources[0]))
         shapes.append(row.shape)
 
@@ -109,7 +106,7 @@ class SizedRecipe:
             value = sizes[arg] if op is not Ops.CONST else arg[0](sizes[arg[1]])
             constants.append(UOp(op, dtype, tuple([constants[place] for place in sources]), value))
         rows: list[Row] = [
-            (op, dtype, sizes[arg] if op in _SIZED else arg, sources, sizes[shape], device)
+            (op, dtype, sizes[arg] if op in SIZED else arg, sources, sizes[shape], device)
             for op, dtype, arg, sources, shape, device in self._rows
         ]
         return Recipe(constants, rows, self._results, self._checks)
@@ -174,7 +171,7 @@ def _row(three: Sequence[Row], sizes: _Templates) -> _Sized:
     for other in three[1:]:
         if (other[0], other[1], other[3], other[5]) != (op, dtype, sources, device):
             raise NotSized
-    if op in _SIZED:
+    if op in SIZED:
         arg = sizes.number([row[2] for row in three])
     elif any(row[2] != arg for row in three):
         raise NotSized
@@ -197,7 +194,7 @@ def _constants(recipes: Sequence[Recipe], sizes: _Templates) -> Iterator[UOp | _
             raise NotSized
         if op is Ops.CONST:
             arg: Any = _whole(three, sizes)
-        elif op in _SIZED:
+        elif op in SIZED:
             arg = sizes.number([each.arg for each in three])
         else:
             raise NotSized

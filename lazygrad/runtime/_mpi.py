@@ -97,8 +97,8 @@ class Transport:
         receives: Sequence[Any],
         dtype: DType,
     ) -> Callable[[], Request]:
-        """What begins a collective of `ranks`, which all have to call it, as often as it is called, with contiguous
-        memory on the host.
+        """What begins a collective of `ranks`, which all have to call it, as often as it is called, with
+        contiguous memory on the host.
 
         kind            sends                          receives
         all_reduce      one                            one: all of them combined

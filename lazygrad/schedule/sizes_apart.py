@@ -27,8 +27,6 @@ from .versions import effective
 
 #: Movements whose argument is a shape.
 _SHAPED = frozenset((Ops.RESHAPE, Ops.EXPAND))
-#: Operations whose argument has sizes, or says what is no part of a structure.
-SIZED = _SHAPED | {Ops.PAD, Ops.SHRINK, Ops.IOTA, Ops.ASSIGN, Ops.DETACH}
 #: Graphs of more nodes keep the sizes that they have.
 MOST_NODES = 20_000
 #: Whole numbers up to here are exact as float32.

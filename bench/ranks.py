@@ -23,6 +23,8 @@ from typing import Any
 
 #: layers, width, words, tokens of a text: GPT-2 small, and what compiles in seconds.
 SIZES = {"small": (12, 768, 50257, 256), "tiny": (2, 128, 512, 64)}
+#: Steps that are not counted: they plan, compile and capture.
+FIRST = 3
 COLLECTIVES = 4
 
 
@@ -34,9 +36,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--size", choices=SIZES, default="small", help="of the GPT")
     parser.add_argument("--texts", type=int, default=1, help="in the batch of each rank")
     parser.add_argument("--zero1", action="store_true", help="the optimizer's memory is divided")
-    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=8, help=f"of which the first {FIRST} do not count")
     parser.add_argument("--rank", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
+    if given.steps <= FIRST:
+        parser.error(f"--steps must be more than {FIRST}, not {given.steps}")
     if given.rank:
         PROGRAMS[given.what](given)
         return 0
@@ -111,7 +115,7 @@ def _training(given: argparse.Namespace) -> None:
             start = time.perf_counter()
             step(batch).item()
             seconds.append(time.perf_counter() - start)
-    taken = statistics.median(seconds[3:])
+    taken = statistics.median(seconds[FIRST:])
     _tell({"tokens/s": texts * tokens / taken, "seconds of a step": taken})
 
 

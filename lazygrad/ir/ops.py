@@ -74,6 +74,7 @@ class Ops(IntMember):
     COMMIT = 101
     WAIT = 102
     SHUFFLE = 103
+    PREFETCH = 105
     INDEX = 44
     STORE = 45
     LOAD = 46
@@ -395,7 +396,7 @@ OPS: dict[Ops, OpInfo] = {
     **dict.fromkeys((Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT, Ops.WMMA, Ops.SHUFFLE), _DATA),
     **dict.fromkeys((Ops.SINK, Ops.NOOP, Ops.DEVICE, Ops.UNIQUE, Ops.KERNEL, Ops.STORE), _STRUCTURE),
     **dict.fromkeys((Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF, Ops.BARRIER, Ops.BREAK), _STRUCTURE),
-    **dict.fromkeys((Ops.FETCH, Ops.COMMIT, Ops.WAIT), _STRUCTURE),
+    **dict.fromkeys((Ops.FETCH, Ops.COMMIT, Ops.WAIT, Ops.PREFETCH), _STRUCTURE),
 }
 
 

@@ -49,7 +49,7 @@ def prefetched_loads(uops: Sequence[UOp], target: Target) -> dict[UOp, int]:
         for buffer, some in loads.items()
         if _is_read_once(buffer, some, turns)
     }
-    if sum([_bytes_of(buffer) for buffer in found]) <= target.memory.sizes[0]:
+    if sum([bytes_of(buffer) for buffer in found]) <= target.memory.sizes[0]:
         return {}
     most = max(found.values(), default=1)
     return {
@@ -59,7 +59,8 @@ def prefetched_loads(uops: Sequence[UOp], target: Target) -> dict[UOp, int]:
     }
 
 
-def _bytes_of(buffer: UOp) -> int:
+def bytes_of(buffer: UOp) -> int:
+    """The bytes of a buffer; 0 of what is none."""
     dtype = buffer.dtype
     return dtype.size * dtype.base.itemsize if isinstance(dtype, PtrDType) else 0
 

@@ -87,12 +87,16 @@ class Program:
 
     def sum_of_lanes(self, value: UOp) -> UOp:
         """Halves are added until one is left."""
-        while (count := value.dtype.count) > 1:
-            half, dtype = count // 2, value.dtype.scalar_type.vec(count // 2)
-            low = UOp(Ops.GEP, dtype, (value,), tuple(range(half)))
-            high = UOp(Ops.GEP, dtype, (value,), tuple(range(half, count)))
-            value = low + high
+        while value.dtype.count > 1:
+            value = self.halves(value)
         return value
+
+    def halves(self, value: UOp) -> UOp:
+        """The sum of both halves of a vector."""
+        count = value.dtype.count
+        half, dtype = count // 2, value.dtype.scalar_type.vec(count // 2)
+        low = UOp(Ops.GEP, dtype, (value,), tuple(range(half)))
+        return low + UOp(Ops.GEP, dtype, (value,), tuple(range(half, count)))
 
     # *** steps
 
@@ -144,6 +148,11 @@ class Program:
     def store(self, memory: UOp, place: Int, value: UOp) -> None:
         index = self._index(memory, place)
         self._write(UOp(Ops.STORE, dtypes.void, (index, self.let(value)), self._serial()))
+
+    def prefetch(self, memory: UOp, place: Int, writes: bool = False) -> None:
+        """Ask for what lies there, to be read or written soon; it need not be in the memory."""
+        if self.renderer.supports(Ops.PREFETCH, self.dtype):
+            self._write(UOp(Ops.PREFETCH, dtypes.void, (self._index(memory, place),), (writes, self._serial())))
 
     def barrier(self) -> None:
         """The threads of a workgroup wait for each other, and see what each of them stored."""

@@ -232,12 +232,12 @@ def scan(u: UOp) -> str | None:
 
 
 def routine(u: UOp) -> str | None:
-    """Values of one float dtype, the result's."""
+    """Values of one float dtype, the result's; and places."""
     if not isinstance(u.arg, RoutineArg):
         return f"its arg is a RoutineArg, not {u.arg!r}"
     if len(u.src) != len(u.arg.core):
         return f"{u.arg.name} takes {len(u.arg.core)} sources, not {len(u.src)}"
-    wrong = next((s.dtype for s in u.src if s.dtype is not u.dtype), None)
+    wrong = next((s.dtype for s in u.src if s.dtype not in (u.dtype, dtypes.int32)), None)
     return None if wrong is None else f"its dtype is that of its sources, {wrong}, not {u.dtype}"
 
 

@@ -17,12 +17,16 @@ import torch
 from ..config import Context, flags_state
 from ..device import Device
 from ..engine.replay import Replay
+from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..jit import JitError, TinyJit, asks_nothing
 from ..jit.captured import Captured
 from ..jit.errors import Changed
 from ..jit.results import OutputPart
 from ..runtime._pages import HUGE_FROM, ask_for_huge_pages
+from ..schedule.versions import latest, peel
+from ..shape import shape_of
+from ..shape.movement import base_and_tracker
 from ..tensor import Tensor
 from ..tensor.random import sampling
 from ..tensor.storage import is_view
@@ -39,7 +43,8 @@ class _Result(NamedTuple):
 
     shape, stride, dtype   of a new tensor      slot      its place among the outputs of the kernels
     is_large               for it pages of 2 MB are asked for
-    given                  which input it is    constant  what else it is
+    given                  which input it is, or (with a stride) a view of, which begins at `offset`
+    constant               what else it is
     said, order            of what has other sizes in each call: a tensor with symbolic sizes, or a number;
                            its axes from the outermost in memory to the innermost
     """
@@ -50,22 +55,31 @@ class _Result(NamedTuple):
     dtype: torch.dtype = torch.float32
     is_large: bool = False
     given: int = -1
+    offset: int = 0
     constant: Any = None
     said: Any = None
     order: tuple[int, ...] = ()
 
 
 class Capture:
-    """The kernels for inputs that are in one way; with `sizes` for inputs of many sizes."""
+    """The kernels for inputs that are in one way; with `sizes` for inputs of many sizes.
+
+    hands_on  for each result whether it may be a view of an input
+    """
 
     def __init__(
-        self, function: Compute, inputs: Sequence[Any], wanted: Sequence[Any], sizes: Sizes | None = None
+        self,
+        function: Compute,
+        inputs: Sequence[Any],
+        wanted: Sequence[Any],
+        sizes: Sizes | None = None,
+        hands_on: Sequence[bool] = (),
     ) -> None:
         self.ways = [lying(x.shape, x.stride()) if isinstance(x, torch.Tensor) else None for x in inputs]
         self.tensors = [number for number, x in enumerate(inputs) if isinstance(x, torch.Tensor)]
         self.results: list[_Result] = []
         self.sizes = sizes
-        self._wanted = wanted
+        self._wanted, self._hands_on = wanted, hands_on
         memory = self._memory(inputs)
 
         def run(given: list[Tensor], bound: list[UOp]) -> list[Tensor]:
@@ -125,14 +139,20 @@ class Capture:
         made: list[Tensor] = []
         self.results = []
         places = {id(value): number for number, value in enumerate(values) if isinstance(value, Tensor)}
+        held = {_base(values[number]): number for number in self.tensors}
         results = function(values)
-        for value, said in zip(results, self._wanted or [None] * len(results), strict=True):
+        nothing = [None] * len(results)
+        for value, said, may_share in zip(
+            results, self._wanted or nothing, self._hands_on or nothing, strict=True
+        ):
             if id(value) in places:
                 self.results.append(_Result(given=places[id(value)]))
             elif isinstance(value, UOp):  # a size, or what follows from some
                 self.results.append(_Result(said=said))
             elif not isinstance(value, Tensor):
                 self.results.append(_Result(constant=value))
+            elif may_share and (view := _view(value, said, held)) is not None:
+                self.results.append(view)
             elif not all(isinstance(size, int) for size in value.shape):
                 order = lying_now(said)
                 self.results.append(
@@ -218,7 +238,8 @@ class Capture:
     def _other(self, result: _Result, inputs: Sequence[Any]) -> Any:
         """A result that no kernel makes."""
         if result.given >= 0:
-            return inputs[result.given]
+            x = inputs[result.given]
+            return x.as_strided(result.shape, result.stride, x.storage_offset() + result.offset) if result.stride else x
         if result.said is None or self.sizes is None:
             return result.constant
         return self.sizes.number_of(result.said, dict(enumerate(inputs)))
@@ -255,9 +276,37 @@ def _with_huge_pages(new: torch.Tensor) -> None:
     ask_for_huge_pages(new.data_ptr(), new.nbytes)
 
 
+#: What has a kernel of its own, which leaves its result in order.
+_STORED = (Ops.ROUTINE, Ops.SCATTER, Ops.LOOP, Ops.CUSTOM)
+
+
 def _own(value: Tensor) -> Tensor:
     """A value in memory that is no input's."""
-    return value.clone() if is_view(value.uop) else value.contiguous()
+    if is_view(value.uop):
+        return value.clone()
+    base, tracker = base_and_tracker(peel(latest(value.uop)))
+    stored = base.op in _STORED and tracker.contiguous and tracker.size == math.prod(shape_of(base))
+    return value if stored else value.contiguous()
+
+
+def _base(value: Tensor) -> UOp:
+    return base_and_tracker(peel(latest(value.uop)))[0]
+
+
+def _view(value: Tensor, said: Any, held: dict[UOp, int]) -> _Result | None:
+    """A value as a view of the memory of an input, with the strides that PyTorch says; None of any other."""
+    base, tracker = base_and_tracker(peel(latest(value.uop)))
+    if base not in held or len(tracker.views) != 1 or tracker.views[0].mask is not None:
+        return None
+    view = tracker.views[0]
+    shape, stride, wanted = view.shape, view.strides, said.stride() if isinstance(said, torch.Tensor) else ()
+    # a comparison of a symbolic size would make it that size for good
+    if not all(isinstance(each, int) for each in (*shape, *stride, *wanted, view.offset)) or 0 in shape:
+        return None
+    axes = list(zip(shape, stride, wanted, strict=False))
+    if not axes or len(axes) != len(wanted) or any(n > 1 and one != two for n, one, two in axes):
+        return None
+    return _Result(given=held[base], shape=shape, stride=tuple(wanted), offset=view.offset)
 
 
 def _way(shape: tuple[int, ...], said: Any) -> Lying:

@@ -239,7 +239,11 @@ class Capture:
         """A result that no kernel makes."""
         if result.given >= 0:
             x = inputs[result.given]
-            return x.as_strided(result.shape, result.stride, x.storage_offset() + result.offset) if result.stride else x
+            return (
+                x.as_strided(result.shape, result.stride, x.storage_offset() + result.offset)
+                if result.stride
+                else x
+            )
         if result.said is None or self.sizes is None:
             return result.constant
         return self.sizes.number_of(result.said, dict(enumerate(inputs)))
@@ -298,15 +302,17 @@ def _view(value: Tensor, said: Any, held: dict[UOp, int]) -> _Result | None:
     base, tracker = base_and_tracker(peel(latest(value.uop)))
     if base not in held or len(tracker.views) != 1 or tracker.views[0].mask is not None:
         return None
-    view = tracker.views[0]
-    shape, stride, wanted = view.shape, view.strides, said.stride() if isinstance(said, torch.Tensor) else ()
+    shape: Any = tracker.views[0].shape
+    offset: Any = tracker.views[0].offset
+    stride = tracker.views[0].strides
+    wanted = said.stride() if isinstance(said, torch.Tensor) else ()
     # a comparison of a symbolic size would make it that size for good
-    if not all(isinstance(each, int) for each in (*shape, *stride, *wanted, view.offset)) or 0 in shape:
+    known = isinstance(offset, int) and all(isinstance(each, int) for each in (*shape, *stride, *wanted))
+    if not known or 0 in shape or len(shape) != len(wanted) or not shape:
         return None
-    axes = list(zip(shape, stride, wanted, strict=False))
-    if not axes or len(axes) != len(wanted) or any(n > 1 and one != two for n, one, two in axes):
+    if any(n > 1 and one != two for n, one, two in zip(shape, stride, wanted, strict=True)):
         return None
-    return _Result(given=held[base], shape=shape, stride=tuple(wanted), offset=view.offset)
+    return _Result(given=held[base], shape=shape, stride=tuple(wanted), offset=offset)
 
 
 def _way(shape: tuple[int, ...], said: Any) -> Lying:

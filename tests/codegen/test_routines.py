@@ -39,6 +39,9 @@ CALLS: dict[str, Any] = {
     "fourier": ((6, 0), [(6, 2), (rotations(6, False).size,)], (2, 1)),
     "real_fourier": ((12,), [(12,), (real_rotations(12, False).size,)], (1, 1)),
     "real_inverse": ((12,), [(7, 2), (real_rotations(12, True).size,)], (2, 1)),
+    "grouped_dots": ((3, 2, 4, 5), [(3, 4), (2, 5, 4), (2,)], (2, 3, 1)),
+    "grouped_mixes": ((3, 2, 4, 5), [(3, 4), (2, 4, 5), (2,)], (2, 3, 1)),
+    "grouped_outer": ((3, 2, 4, 5), [(3, 4), (3, 5), (2,)], (2, 2, 1)),
     "eigh": ((3, 3), [(3, 3)], None),
     "eig": ((3, 3), [(3, 3)], None),
     "svd": ((3, 2, 2), [(3, 2)], None),
@@ -48,7 +51,12 @@ CALLS: dict[str, Any] = {
 def kernel(name: str, *batch: int) -> UOp:
     """The AST of a routine's kernel, on zeros."""
     sizes, shapes, core = CALLS[name]
-    sources = [Tensor.zeros(*batch, *shape).contiguous().realize() for shape in shapes]
+    grouped = name.startswith("grouped")  # whose last source are places
+    kinds = [dtypes.int32 if grouped and n == 2 else dtypes.float32 for n in range(len(shapes))]
+    sources = [
+        Tensor.zeros(*batch, *shape, dtype=kind).contiguous().realize()
+        for shape, kind in zip(shapes, kinds, strict=True)
+    ]
     ast: UOp = routine(name, sizes, *sources, core=core).schedule()[-1].ast
     return ast
 

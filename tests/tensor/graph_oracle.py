@@ -30,9 +30,12 @@ def by_interpreter(node: UOp, sources: list[Array]) -> Array:
     arrays = [np.zeros(sizes(shape_of(node)), np_dtype(node.dtype)), *map(np.ascontiguousarray, sources)]
     kinds = [node.dtype, *(source.dtype for source in node.src)]
     known = list(zip(kinds, arrays, strict=True))
-    memories = [UOp(Ops.DEFINE_GLOBAL, kind.ptr(a.size), (), number) for number, (kind, a) in enumerate(known)]
+    memories = [
+        UOp(Ops.DEFINE_GLOBAL, kind.ptr(a.size), (), number) for number, (kind, a) in enumerate(known)
+    ]
     views = [UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape(array.shape)) for array in arrays]
-    loads = [UOp(Ops.LOAD, *each) for each in zip(kinds[1:], zip(memories[1:], views[1:]), strict=True)]
+    pairs = list(zip(memories, views, strict=True))
+    loads = [UOp(Ops.LOAD, *each) for each in zip(kinds[1:], pairs[1:], strict=True)]
     value = UOp(Ops.ROUTINE, node.dtype, tuple(loads), node.arg)
     ast = UOp.sink(UOp(Ops.STORE, dtypes.void, (memories[0], views[0], value)))
     buffers = [Buffer("PYTHON", a.size, kind).allocate().copyin(a.reshape(-1).data) for kind, a in known]

@@ -11,7 +11,7 @@ roundings are short too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import NamedTuple
 
@@ -30,17 +30,17 @@ STEPS, ROWS = 64, 128
 
 
 class Part(NamedTuple):
-    """The part of the work that one core does: number `number` of `count`."""
+    """The part of the work that one core does: number `number` of `parts`."""
 
     number: UOp
-    count: int
+    parts: int
 
     def of(self, p: Program, tiles: int) -> tuple[UOp, UOp]:
         """(the first tile of this part, the one behind it)."""
-        if self.count == 1:
+        if self.parts == 1:
             return p.integer(0), p.integer(tiles)
         (number,) = _far(p, self.number)
-        return p.let(number * tiles // self.count), p.let((number + 1) * tiles // self.count)
+        return p.let(number * tiles // self.parts), p.let((number + 1) * tiles // self.parts)
 
 
 def _lanes(target: Target, itemsize: int, size: int) -> int:
@@ -59,6 +59,14 @@ def _far(p: Program, *places: UOp) -> list[UOp]:
 
 def _least(p: Program, a: UOp, b: Int) -> UOp:
     return p.let((a < b).where(a, b))
+
+
+def _block(p: Program, number: UOp | None, steps: int, size: int) -> tuple[Int, Int]:
+    """(the first step of a block, the one behind it); of all steps, where they are no blocks."""
+    if number is None:
+        return 0, size
+    begin = p.let(number * steps)
+    return begin, _least(p, p.let(begin + steps), size)
 
 
 def _groups(
@@ -86,7 +94,7 @@ def _row_tiles(p: Program, low: UOp, high: UOp, rows: int, body: Callable[[UOp, 
 def _column_tiles(
     p: Program, first: UOp, last: UOp, lanes: int, columns: int, body: Callable[[UOp, int, int], None]
 ) -> None:
-    """`body(column, lanes, vectors)`: tiles of three vectors, and behind the last of them single vectors, then
+    """`body(column, lanes, vectors)`: tiles of three vectors, and behind the last of them single vectors, and
     numbers."""
     wide = 3 * lanes
     with p.loop(first, last) as tile:
@@ -96,6 +104,14 @@ def _column_tiles(
         return
     with nullcontext() if columns < wide else p.when(p.let(last.eq(columns // wide))):
         p.tiles(begin, columns, lanes, lambda column, many: body(column, many, 1))
+
+
+def _add(p: Program, sums: list[list[UOp]], values: Iterable[UOp], factors: list[UOp]) -> None:
+    """Each value times each factor, to the sums of a tile. A value is loaded when its row's turn comes: so
+    few registers hold values."""
+    for totals, value in zip(sums, values, strict=True):
+        for total, factor in zip(totals, factors, strict=True):
+            p.assign(total, p.fma(value, factor, total))
 
 
 def _here(p: Program, row: UOp, rows: int, high: Int, store: Callable[[int], None]) -> None:
@@ -139,17 +155,16 @@ def dots(
     kept = max(1, _kept(p) // (steps * lanes * p.dtype.itemsize * wide))
 
     def tile(row: UOp, number: UOp, high: UOp, base: UOp, column: UOp, block: UOp | None, later: UOp) -> None:
-        """Sums of some rows and columns; meanwhile one line of the tile behind `later` places is asked for."""
+        """Sums of some rows and columns. Meanwhile a line of the tile `later` places behind is asked for."""
         above = [p.let(read + _least(p, p.let(row + r), high - 1) * size) for r in range(high_tile)]
         beside = [p.let(base + _least(p, p.let(column + c), lines - 1) * size) for c in range(wide)]
         next_line = p.let(base + later + (column + (number & (wide - 1))) * size)
         sums = [[p.accumulator(p.number(0.0, lanes)) for _ in beside] for _ in above]
-        begin: Int = 0 if block is None else p.let(block * steps)
-        end: Int = vectors if block is None else _least(p, p.let(begin + steps), vectors)
-        with p.loop(begin, end) as step:
+        with p.loop(*_block(p, block, steps, vectors)) as step:
             k = p.let(step * lanes)
             p.prefetch(weight, next_line + k)
-            _add_products(p, sums, x, above, weight, beside, k, lanes)
+            factors = [p.load(weight, place + k, lanes) for place in beside]
+            _add(p, sums, (p.load(x, place + k, lanes) for place in above), factors)
         totals = [_sums_of_lanes(p, line) for line in sums]
         if size % lanes:
             totals = [[p.accumulator(each) for each in line] for line in totals]
@@ -157,7 +172,8 @@ def dots(
             if block is not None:
                 behind = p.let(block.eq(blocks - 1).where(p.integer(behind), size))
             with p.loop(behind, size) as k:
-                _add_products(p, totals, x, above, weight, beside, k, 1)
+                factors = [p.load(weight, place + k) for place in beside]
+                _add(p, totals, (p.load(x, place + k) for place in above), factors)
 
         def store(r: int) -> None:
             place = p.let(to + (row + r) * lines + column)
@@ -188,7 +204,9 @@ def dots(
         with p.loop(0, p.let((last - first + (kept - 1)) // kept)) as piece:
             begin = p.let(first + piece * kept)
             end = _least(p, p.let(begin + kept), last)
-            following = p.let((end < last).where(kept * wide * size, (first - begin) * (wide * size) + lines * size))
+            following = p.let(
+                (end < last).where(kept * wide * size, (first - begin) * (wide * size) + lines * size)
+            )
             if blocks == 1:
                 columns(begin, end, None, following)
                 return
@@ -199,18 +217,6 @@ def dots(
 
     behind = _groups(p, ends, ends_at, groups, rows, group)
     _zeros(p, out, to, behind, rows, p.let(first * wide), _least(p, p.let(last * wide), lines), lines)
-
-
-def _add_products(
-    p: Program, sums: list[list[UOp]], x: UOp, above: list[UOp], weight: UOp, beside: list[UOp], k: UOp,
-    lanes: int,
-) -> None:  # fmt: skip
-    """Those of element k of each row and each line, or of vectors that begin there."""
-    factors = [p.load(weight, place + k, lanes) for place in beside]
-    for line, place in zip(sums, above, strict=True):
-        value = p.load(x, place + k, lanes)
-        for total, factor in zip(line, factors, strict=True):
-            p.assign(total, p.fma(value, factor, total))
 
 
 def _sums_of_lanes(p: Program, values: list[UOp]) -> list[UOp]:
@@ -245,7 +251,7 @@ def mixes(
     to, read, at, ends_at = _far(p, to, read, at, ends_at)
     lanes = _lanes(p.target, p.dtype.itemsize, columns)
     high_tile = _rows_beside_three(p)
-    line = -(-columns // part.count) * p.dtype.itemsize
+    line = -(-columns // part.parts) * p.dtype.itemsize
     blocks = max(1, -(-size // max(16, _kept(p) // line)))
     steps = -(-size // blocks)
     first, last = part.of(p, columns // (3 * lanes))
@@ -254,8 +260,7 @@ def mixes(
         base = p.let(at + number * (size * columns))
 
         def run(block: UOp | None) -> None:
-            begin: Int = 0 if block is None else p.let(block * steps)
-            end: Int = size if block is None else _least(p, p.let(begin + steps), size)
+            begin, end = _block(p, block, steps, size)
             ahead: Int = size * columns
             if block is not None:
                 back = size - (blocks - 1) * steps
@@ -274,10 +279,7 @@ def mixes(
                             p.prefetch(weight, later + below)
                         place = p.let(base + column + below)
                         factors = [p.load(weight, place + c * wide, wide) for c in range(count)]
-                        for r, line in enumerate(sums):
-                            value = p.splat(p.load(x, above[r] + k), wide)
-                            for total, factor in zip(line, factors, strict=True):
-                                p.assign(total, p.fma(value, factor, total))
+                        _add(p, sums, (p.splat(p.load(x, row_at + k), wide) for row_at in above), factors)
 
                     def store(r: int) -> None:
                         place = p.let(to + (row + r) * columns + column)
@@ -356,10 +358,7 @@ def outer(
                             p.prefetch(out, following + line * columns + beside, writes=True)
                         place, left = p.let(at + i * columns + column), p.let(i * height)
                         factors = [p.load(y, place + c * wide, wide) for c in range(count)]
-                        for r, line in enumerate(sums):
-                            value = p.splat(p.load(x, above[r] + left), wide)
-                            for total, factor in zip(line, factors, strict=True):
-                                p.assign(total, p.fma(value, factor, total))
+                        _add(p, sums, (p.splat(p.load(x, a_at + left), wide) for a_at in above), factors)
 
                     def store(r: int) -> None:
                         place = p.let(base + (a + r) * columns + column)

@@ -152,7 +152,9 @@ class Program:
     def prefetch(self, memory: UOp, place: Int, writes: bool = False) -> None:
         """Ask for what lies there, to be read or written soon; it need not be in the memory."""
         if self.renderer.supports(Ops.PREFETCH, self.dtype):
-            self._write(UOp(Ops.PREFETCH, dtypes.void, (self._index(memory, place),), (writes, self._serial())))
+            self._write(
+                UOp(Ops.PREFETCH, dtypes.void, (self._index(memory, place),), (writes, self._serial()))
+            )
 
     def barrier(self) -> None:
         """The threads of a workgroup wait for each other, and see what each of them stored."""

@@ -1,8 +1,8 @@
 """Products of rows that are sorted by groups: each with the matrix of its group, as in a mixture of experts.
 
 On processors each is a ROUTINE (`codegen/routines/grouped.py`), which reads where groups end from memory and
-multiplies each row once. A grid has one thread for a routine: there, and for integers, all rows are multiplied
-with all matrices, and each takes its own.
+multiplies each row once. A grid has one thread for a routine: there, and for integers, all rows are
+multiplied with all matrices, and each takes its own.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ def grouped_product(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
 
     The result is (rows, n).
     """
-    _check("grouped_product", x.ndim == 2 and weight.ndim == 3 and x.shape[1:] == weight.shape[1:2], x, weight)
+    _check(
+        "grouped_product", x.ndim == 2 and weight.ndim == 3 and x.shape[1:] == weight.shape[1:2], x, weight
+    )
     _check("grouped_product", ends.shape == weight.shape[:1], weight, ends)
     if _is_routine(x, weight):
         made: Tensor = _Products.apply(x, weight, ends)
         return made
     of_all = x.unsqueeze(0).matmul(weight)
-    own = _own(x.shape[0], ends)
+    own = _own(vmax(x.shape[0]), ends)
     return own.unsqueeze(-1).where(of_all, 0).sum(0, dtype=x.dtype)
 
 
@@ -47,7 +49,7 @@ def grouped_outer(x: Tensor, y: Tensor, ends: Tensor) -> Tensor:
     if _is_routine(x, y):
         made: Tensor = _Outer.apply(x, y, ends)
         return made
-    own = _own(x.shape[0], ends).unsqueeze(-1)
+    own = _own(vmax(x.shape[0]), ends).unsqueeze(-1)
     return own.where(x, 0).transpose(-2, -1).matmul(own.where(y, 0))
 
 
@@ -68,7 +70,7 @@ def _is_routine(x: Tensor, y: Tensor) -> bool:
 def _own(rows: int, ends: Tensor) -> Tensor:
     """(groups, rows): whether a row is one of the group."""
     row = ends.arange(rows, dtype=dtypes.int64, device=ends.device)
-    before = row < ends.cast(dtypes.int64).cummax(0).values.unsqueeze(-1)
+    before = row < ends.cast(dtypes.int64).cummax(0).unsqueeze(-1)
     return before ^ before._window(0, 0, before.shape[0] - 1).pad(((1, 0), (0, 0)))
 
 

@@ -35,7 +35,7 @@ def addmm(bias: Tensor, x: Tensor, y: Tensor, *, beta: Any = 1, alpha: Any = 1) 
 def grouped_mm(
     x: Tensor, y: Tensor, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: Any = None
 ) -> Tensor:
-    """Products of groups: of rows with a matrix each, of columns with one each, or sums over a group's rows."""
+    """Products of groups: of rows or of columns with a matrix each, or sums over a group's rows."""
     if bias is not None:
         raise NotImplementedError("_grouped_mm with a bias")
     if offs is None:

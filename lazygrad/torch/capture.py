@@ -31,6 +31,7 @@ from ..tensor import Tensor
 from ..tensor.random import sampling
 from ..tensor.storage import is_view
 from .dtypes import from_torch_dtype, to_torch_dtype
+from .kept import LEAST, POOL, Kept
 from .memory import Lying, flat, in_order, laid, lying, lying_now, on_memory, seen
 from .sizes import Sizes
 
@@ -42,7 +43,7 @@ class _Result(NamedTuple):
     """An output of the graph: a new tensor, which the kernels fill; an input; or a number, or None.
 
     shape, stride, dtype   of a new tensor      slot      its place among the outputs of the kernels
-    is_large               for it pages of 2 MB are asked for
+    kept                   its memory, where that is kept from call to call
     given                  which input it is, or (with a stride) a view of, which begins at `offset`
     constant               what else it is
     said, order            of what has other sizes in each call: a tensor with symbolic sizes, or a number;
@@ -53,7 +54,7 @@ class _Result(NamedTuple):
     shape: tuple[int, ...] = ()
     stride: tuple[int, ...] = ()
     dtype: torch.dtype = torch.float32
-    is_large: bool = False
+    kept: Kept | None = None
     given: int = -1
     offset: int = 0
     constant: Any = None
@@ -162,9 +163,10 @@ class Capture:
             else:
                 shape: Any = value.shape
                 way = _way(shape, said)
-                is_large = math.prod(shape) * value.dtype.itemsize >= HUGE_FROM
                 dtype = to_torch_dtype(value.dtype)
-                self.results.append(_Result(len(made), way.shape, way.stride, dtype, is_large))
+                large = math.prod(shape) * value.dtype.itemsize >= LEAST
+                kept = Kept(way.shape, way.stride, dtype, POOL) if large else None
+                self.results.append(_Result(len(made), way.shape, way.stride, dtype, kept))
                 made.append(_own(laid(value, way)))
         return made
 
@@ -215,10 +217,10 @@ class Capture:
             if result.slot < 0:
                 found.append(self._other(result, inputs))
                 continue
-            if result.said is None:
+            if result.kept is not None:
+                made = result.kept.tensor()
+            elif result.said is None:
                 made = torch.empty_strided(result.shape, result.stride, dtype=result.dtype)
-                if result.is_large:
-                    _with_huge_pages(made)
             else:
                 made = self._empty(result, inputs)
             found.append(made)
@@ -254,7 +256,7 @@ class Capture:
         shape = self.sizes.shape_of(result.said, dict(enumerate(inputs)))
         made = torch.empty([shape[axis] for axis in result.order], dtype=result.dtype)
         if made.nbytes >= HUGE_FROM:
-            _with_huge_pages(made)
+            ask_for_huge_pages(made.data_ptr(), made.nbytes)
         return made.permute([result.order.index(axis) for axis in range(len(shape))])
 
     def _replay(self, replay: Replay, memory: Sequence[torch.Tensor], binds: dict[str, int]) -> None:
@@ -273,11 +275,6 @@ class Capture:
 def _has_order(x: torch.Tensor, order: tuple[int, ...]) -> bool:
     way = lying(x.shape, x.stride())
     return way is not None and way.order == order
-
-
-def _with_huge_pages(new: torch.Tensor) -> None:
-    """Asks for pages of 2 MB for memory that kernels will be the first to touch: PyTorch does not."""
-    ask_for_huge_pages(new.data_ptr(), new.nbytes)
 
 
 #: What has a kernel of its own, which leaves its result in order.

@@ -33,7 +33,9 @@ _references: Callable[[int], int] | None = getattr(torch._C, "_storage_Use_Count
 class Kept:
     """The memory of one result: `tensor()` is new in each call, with nothing in it."""
 
-    def __init__(self, shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, pool: Pool) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, pool: Pool
+    ) -> None:
         self.shape, self.stride, self.dtype, self.pool = shape, stride, dtype, pool
         self.nbytes = 0
         self.blocks: list[torch.UntypedStorage] = []
@@ -46,7 +48,7 @@ class Kept:
             for block in self.blocks:
                 if self._is_free(block):
                     new = torch.empty(0, dtype=self.dtype)
-                    return new.set_(block, 0, self.shape, self.stride)  # type: ignore[call-overload]
+                    return new.set_(block, 0, self.shape, self.stride)
         made = torch.empty_strided(self.shape, self.stride, dtype=self.dtype)
         if made.nbytes >= HUGE_FROM:
             ask_for_huge_pages(made.data_ptr(), made.nbytes)

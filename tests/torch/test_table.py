@@ -91,6 +91,15 @@ def test_sums_of_windows_that_reach_beyond(size):
     torch.testing.assert_close(torch.from_numpy(found.numpy()), torch.ops.aten.avg_pool2d(x, *how))
 
 
+@pytest.mark.parametrize(
+    "how", [((5, 9), False), ((5, 9), True), ((5, 9), False, 1.7, 1.9)], ids=["size", "corners", "scales"]
+)
+def test_pictures_are_resized(how):
+    x = torch.arange(30.0).reshape(1, 2, 3, 5)
+    found = row("upsample_bilinear2d")(Tensor(x.numpy()), *how)
+    torch.testing.assert_close(torch.from_numpy(found.numpy()), torch.ops.aten.upsample_bilinear2d(x, *how))
+
+
 @pytest.mark.parametrize("form", ["rows", "columns", "sums", "batches"])
 def test_grouped_products(form):
     torch.manual_seed(0)

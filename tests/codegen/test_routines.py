@@ -21,6 +21,7 @@ from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.renderer.llvmir import LLVMRenderer
 from lazygrad.renderer.python import PythonRenderer
+from lazygrad.tensor.linalg.grouped import grouped_product
 from lazygrad.tensor.linalg.routines import routine
 from tests.helpers import needs
 from tests.tensor.support import data
@@ -222,3 +223,20 @@ def test_rows_are_worked_on_in_vectors_of_the_target() -> None:
     for target, wide in (("llvm:x86-64-v4", "<16 x float>"), ("llvm:aarch64", "<4 x float>")):
         (found,) = [k for k in x.inv().kernels(target=target) if k.name.startswith("lu_inverse")]
         assert f"load {wide}" in found.source
+
+
+def grouped_source(target: str) -> str:
+    x, weight, ends = Tensor.empty(8, 64), Tensor.empty(2, 64, 96), Tensor.empty(2, dtype=dtypes.int32)
+    kernels = grouped_product(x, weight, ends).kernels(target=target)
+    (found,) = [k for k in kernels if k.name.startswith("grouped")]
+    return str(found.source)
+
+
+def test_what_is_read_next_is_asked_for_where_the_language_can() -> None:
+    assert "call void @llvm.prefetch.p0" in grouped_source("llvm:x86-64-v4")
+    assert "prefetch" not in grouped_source("c")
+
+
+def test_small_results_stay_in_caches_however_often_loops_turn() -> None:
+    """How often is not known here: where groups end is read from memory."""
+    assert "nontemporal" not in grouped_source("llvm:znver4")

@@ -128,12 +128,13 @@ class Blocks(Ground):
         totals: tuple[UOp, UOp],
         size: int,
         columns: int,
-        factors: list[UOp] | None = None,
+        factors: UOp | None = None,
     ) -> None:
         """Sums of terms times values, from one place to another, to what was summed times its factor.
 
         packed  how many places `values` has, as _copy_values made it
         totals  memory, and the first row of the tile in it
+        factors  memory of a factor for each row of the tile
         """
         p, s, (memory, slot) = self.p, self.sizes, totals
         whole, left = divmod(columns // s.lanes, BESIDE)
@@ -148,12 +149,11 @@ class Blocks(Ground):
                     for c in range(beside):
                         p.assign(sums[r][c], p.fma(factor, each[c], sums[r][c]))
             for r in range(size):
+                factor = None if factors is None else p.splat(p.load(factors, r), s.lanes)
                 for c in range(beside):
                     place = p.let((slot + r) * columns + column + c * s.lanes)
                     before = p.load(memory, place, s.lanes)
-                    made = before + sums[r][c]
-                    if factors is not None:
-                        made = p.fma(before, p.splat(factors[r], s.lanes), sums[r][c])
+                    made = before + sums[r][c] if factor is None else p.fma(before, factor, sums[r][c])
                     p.store(memory, place, made)
 
         step_of = p.let(p.integer(packed) * s.width)

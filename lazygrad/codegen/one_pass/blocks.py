@@ -95,6 +95,13 @@ class Blocks(Ground):
         loads = [n.src[0].src[1] for n in right.toposort() if n.op is Ops.LOAD]
         neighbours = all(step(load, along_depth) == 1 for load in loads)
         self._vectors(count, turned if neighbours and depth % s.lanes == 0 else by_keys)
+        if count % s.width:  # a number that is left there from before may be one that takes a core very long
+            whole, end = -(-count // s.lanes) * s.lanes, -(-count // s.width) * s.width
+            with p.loop(0, depth) as deep:
+                with p.loop(count, whole) as at:
+                    p.store(memory, place(at, deep), p.number(0.0))
+                for first in range(whole, end, s.lanes):
+                    p.store(memory, place(p.integer(first), deep), p.number(0.0, s.lanes))
 
     def _copy_values(self, values: UOp, memory: UOp, along: tuple[UOp, UOp], count: Int, column: UOp) -> None:
         """The values of so many keys, or rows, from a place on: for each panel of columns one after another.

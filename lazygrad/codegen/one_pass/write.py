@@ -6,7 +6,7 @@
         copy the keys' factors as panels, as wide as a tile, and the values likewise
         for each tile of rows
           x of the tile, by tiles of registers; the greatest of each row
-          for each row of it: f(t_old - t_new), f(x - t_new), and the sum of these
+          f(t_old - t_new), the rows in lanes; then f(x - t_new) row by row, and the sum of these
           what was summed, times f(t_old - t_new)
           the sum over the block of f(x - t_new)·v, by tiles of registers, to what was summed
       the results of the rows
@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import NamedTuple
 
+from ...dtype import dtypes
 from ...ir.args import AxisType
 from ...ir.ops import Ops
 from ...ir.uop import UOp
@@ -66,9 +67,10 @@ class _Kernel(Blocks, Steps):
         self.totals = p.scratch(groups * s.rows * s.columns)
         if parts.power is not None:
             self.sums = p.scratch(groups * s.rows * s.lanes)
-            self.tops = p.scratch(groups * s.rows)
+            self.tops = p.scratch(groups * s.rows + s.lanes)
             self.greatest = p.scratch(s.tile * s.lanes)
-            self.factors = p.scratch(s.tile)
+            whole = -(-s.tile // s.lanes) * s.lanes
+            self.found, self.shifts, self.factors = (p.scratch(whole) for _ in range(3))
 
     def written(self, pieces: int) -> list[UOp]:
         p, s = self.p, self.sizes
@@ -182,6 +184,7 @@ class _Kernel(Blocks, Steps):
         if self.e.power is None:
             self._sum(slot, size, None, count, seen)
             return
+        self._correct(slot, size)
         with p.loop(0, size) as r:
             places = {**places, self.parts.row.arg.id: p.let(self.first + row + r)}
             self._powers(p.let(slot + r), r, places, key, count, panels)
@@ -234,22 +237,34 @@ class _Kernel(Blocks, Steps):
         for r, value in enumerate(greatest):
             p.store(self.greatest, r * s.lanes, value)
 
+    def _correct(self, slot: UOp, size: int) -> None:
+        """The greatest x so far of each row of a tile, and the factor for what was summed. Rows are lanes: those
+        behind the tile stay as they are.
+        """
+        p, lanes = self.p, self.sizes.lanes
+        with p.loop(0, size) as r:
+            p.store(self.found, r, p.let(self._across(p.load(self.greatest, p.let(r * lanes), lanes))))
+        for begin in range(0, size, lanes):
+            own = UOp.const(dtypes.bool.vec(lanes), tuple(begin + lane < size for lane in range(lanes)))
+            none = p.number(-math.inf, lanes)
+            before = p.load(self.tops, p.let(slot + begin), lanes)
+            found = p.let(own.where(p.load(self.found, begin, lanes), none))
+            top = p.let(self._greater(before, found))
+            p.store(self.tops, slot + begin, top)
+            shift = self._finite(top)
+            p.store(self.shifts, begin, shift)
+            p.store(self.factors, begin, self._power(p.let(own.where(before, none) - shift)))
+
     def _powers(
         self, slot: UOp, r: UOp, places: dict[int, UOp], key: UOp, count: int, panels: tuple[Int, UOp]
     ) -> None:
-        """f(x - t) of a row of a tile, in the place of x; to its sums. What was summed gets a factor.
+        """f(x - t) of a row of a tile, in the place of x; to its sums, times their factor.
 
-        Row by row: a power is many instructions, of which those of one vector keep a core busy. With those of
-        all rows side by side in the code, LLVM took most of its time for them.
+        A row by itself: a power is many instructions, of which those of one vector keep a core busy. With those
+        of all rows side by side in the code, LLVM took most of its time for them.
         """
         p, s = self.p, self.sizes
-        before = p.load(self.tops, slot)
-        found = p.load(self.greatest, p.let(r * s.lanes), s.lanes)
-        top = p.let(self._greater(before, self._across(found)))
-        p.store(self.tops, slot, top)
-        shift = self._finite(top)
-        factor = self._power(p.let(before - shift))
-        p.store(self.factors, r, factor)
+        shift, factor = (p.splat(p.load(memory, r), s.lanes) for memory in (self.shifts, self.factors))
         total = p.accumulator(p.number(0.0, s.lanes))
         first, last = panels
         begin = first if isinstance(first, int) else p.let(first * BESIDE)
@@ -257,7 +272,7 @@ class _Kernel(Blocks, Steps):
         with p.loop(begin, p.let(last * BESIDE)) as vector:
             at = p.let(vector * s.lanes)
             x = p.load(self.xs, p.let(own + at), s.lanes)
-            value = self._power(p.let(x - p.splat(shift, s.lanes)))
+            value = self._power(p.let(x - shift))
             p.assign(total, total + value)
             if self.e.weights is not None:
                 along = self._along_keys(key, at, count)
@@ -265,7 +280,7 @@ class _Kernel(Blocks, Steps):
             p.store(self.xs, own + at, value)
         place = p.let(slot * s.lanes)
         sums = p.load(self.sums, place, s.lanes)
-        p.store(self.sums, place, p.fma(sums, p.splat(factor, s.lanes), total))
+        p.store(self.sums, place, p.fma(sums, factor, total))
 
     def _sum(self, slot: UOp, size: int, factors: UOp | None, count: int, seen: Seen) -> None:
         """The sums over the block of f(x - t)·v, to what was summed times its factor, if it has one."""

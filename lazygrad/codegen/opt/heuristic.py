@@ -23,8 +23,8 @@ from .plans import Plan, plans
 
 #: Of plans that take the same but for so much, that of the fewest instructions is chosen; of those that issue
 #: the same but for so much, that of the least code, which takes as long to compile; of those with little, the
-#: first. Little are so many operations: LLVM takes 5 ms for them, and lowering as much.
-ALIKE, LITTLE_CODE = 1.05, 128
+#: first. Little are so many operations: LLVM takes 10 ms for them, and lowering as much.
+ALIKE, LITTLE_CODE = 1.05, 256
 
 
 class Choice(NamedTuple):

@@ -28,8 +28,8 @@ def choose_lanes(sink: UOp, target: Target) -> tuple[UOp, set[UOp]]:
     """The graph with its lane ranges cut to the width of vectors, and these ranges.
 
     No two lane ranges are open at the same time, so that a vector has one range along its lanes. So a range
-    is chosen if it saves more than those together that it is open with, and that are not open with each other,
-    as the loops over a row for its maximum, its sum, and its results.
+    is chosen if it saves more than those together that it is open with, and that are not open with each
+    other, as the loops over a row for its maximum, its sum, and its results.
     """
     widest = target.vector_bytes or target.load_bytes
     nodes = sink.toposort()

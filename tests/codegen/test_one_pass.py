@@ -365,7 +365,7 @@ def test_the_rows_of_a_tile_are_corrected_together() -> None:
 
 
 def test_lanes_behind_the_last_key_are_zeros() -> None:
-    """They are multiplied as others are: what is left in memory may be a number that takes a core very long."""
+    """They are multiplied as others are, and what is left in memory may take a core very long."""
     q, k, v = memory(2, 32, 16), memory(2, 17, 16), memory(2, 17, 16)
     steps = program(q.scaled_dot_product_attention(k, v))
     panel = [u for u in steps if u.op is Ops.DEFINE_LOCAL][1]

@@ -210,7 +210,7 @@ def test_contiguous_rows_are_summed_in_vectors():
 
 
 def test_loops_over_a_row_are_lanes_together_rather_than_the_rows():
-    """Each of the three loops of a softmax saves less than lanes across all of them, and together they save more."""
+    """Each of three loops saves less than lanes across all of them; together they save more."""
     made = vectorize(apply_opts(lower(softmax_rows(8, 64)), [upcast(0, 8), upcast(1, 16)], CPU), CPU)
     assert {node.dtype.count for node in made.toposort() if node.op is Ops.LOAD} == {16}
 

@@ -238,8 +238,8 @@ class _Kernel(Blocks, Steps):
             p.store(self.greatest, r * s.lanes, value)
 
     def _correct(self, slot: UOp, size: int) -> None:
-        """The greatest x so far of each row of a tile, and the factor for what was summed. Rows are lanes: those
-        behind the tile stay as they are.
+        """The greatest x so far of each row of a tile, and the factor for what was summed. Rows are lanes:
+        those behind the tile stay as they are.
         """
         p, lanes = self.p, self.sizes.lanes
         with p.loop(0, size) as r:
@@ -260,8 +260,8 @@ class _Kernel(Blocks, Steps):
     ) -> None:
         """f(x - t) of a row of a tile, in the place of x; to its sums, times their factor.
 
-        A row by itself: a power is many instructions, of which those of one vector keep a core busy. With those
-        of all rows side by side in the code, LLVM took most of its time for them.
+        A row by itself: a power is many instructions, of which those of one vector keep a core busy. With
+        those of all rows side by side in the code, LLVM took most of its time for them.
         """
         p, s = self.p, self.sizes
         shift, factor = (p.splat(p.load(memory, r), s.lanes) for memory in (self.shifts, self.factors))

@@ -156,11 +156,11 @@ class Blocks(Ground):
                     for c in range(beside):
                         p.assign(sums[r][c], p.fma(factor, each[c], sums[r][c]))
             for r in range(size):
-                factor = None if factors is None else p.splat(p.load(factors, r), s.lanes)
+                scale = None if factors is None else p.splat(p.load(factors, r), s.lanes)
                 for c in range(beside):
                     place = p.let((slot + r) * columns + column + c * s.lanes)
                     before = p.load(memory, place, s.lanes)
-                    made = before + sums[r][c] if factor is None else p.fma(before, factor, sums[r][c])
+                    made = before + sums[r][c] if scale is None else p.fma(before, scale, sums[r][c])
                     p.store(memory, place, made)
 
         step_of = p.let(p.integer(packed) * s.width)

@@ -153,17 +153,24 @@ class _Joining:
             short = min(cost.cycles, cycles) <= SHORT * self._saved(cost)
             return Cost(cost.cycles + cycles, cost.in_pieces) if short else None
         in_pieces = cost.in_pieces or costs[0].in_pieces
-        made = Cost(cost.cycles + cycles, in_pieces)
-        if min(cost.cycles, cycles) > SHORT_BEHIND * self._saved(made):
+        total, shorter = cost.cycles + cycles, min(cost.cycles, cycles)
+        # several may be long enough for pieces, of which each is not
+        may_be_cut = in_pieces or (self.fork > 0 and total >= 2 * self.fork)
+        if shorter > SHORT_BEHIND * self._saved(Cost(total, may_be_cut)):
             return None
         if waits and not may_follow(self.template, number, others):
             return None
-        if not in_pieces and reads_of(self.template, number, others):
+        alone = not in_pieces and bool(reads_of(self.template, number, others))
+        if alone and not may_be_cut:
             return None  # what is saved is next to nothing
         ast = ast_of(self.template, [*others, number])
-        if ast is None or (in_pieces and pieces_of(ast, self.target) == 1):
+        if ast is None:
             return None
-        return made
+        if may_be_cut and pieces_of(ast, self.target) > 1:
+            return Cost(total, True)
+        if in_pieces or alone or shorter > SHORT_BEHIND * self._saved(Cost(total, False)):
+            return None
+        return Cost(total, False)
 
     def _may_be_one(self, number: int, others: Sequence[int]) -> bool:
         """Whether nothing but their time speaks against a kernel with those of a set."""

@@ -14,6 +14,7 @@ Not on a grid: there a kernel has one shape of launch.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -37,6 +38,9 @@ SHORT = 100
 SHORT_BEHIND = 8
 #: It may move past so many others: further away, what it reads is in no cache any more.
 NEAR = 24
+#: A program is compiled once, but as nests each time anew: so many kernels of one program are nests of one,
+#: and one that more than so many kernels of the plan share stays as it is, unless it follows another one.
+ALIKE, SHARED = 2, 8
 #: A sum of so many products runs in tiles.
 LARGE = 1 << 20
 
@@ -92,6 +96,8 @@ class _Joining:
     def __init__(self, template: Template, target: Target) -> None:
         self.template, self.target = template, target
         self.kernels = [_Short(kernel, target) for kernel in template.kernels]
+        #: program → how many kernels have it
+        self.shared = Counter(kernel.ast for kernel in template.kernels)
         self.sets: list[list[int]] = []
         #: kernel → whether some kernel of its set waits for another one of it
         self.behind = dict.fromkeys(range(len(self.kernels)), False)
@@ -185,6 +191,11 @@ class _Joining:
         if any(self.kernels[n].cost is None for n in others):
             return False
         together = [self.kernels[n] for n in numbers]
+        own = self.kernels[number]
+        if sum(each.kernel.ast is own.kernel.ast for each in together) > ALIKE:
+            return False
+        if own.before.isdisjoint(others) and max(self.shared[e.kernel.ast] for e in together) > SHARED:
+            return False
         if len({each.device for each in together}) > 1 or not have_names([each.kernel for each in together]):
             return False
         arguments, nodes = (sum(each.arguments for each in together), sum(each.nodes for each in together))

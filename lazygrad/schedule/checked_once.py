@@ -64,13 +64,16 @@ def _whole(ast: UOp) -> Iterable[UOp]:
 def _shows_all(tracker: ShapeTracker, source: UOp) -> bool:
     """Whether each element is seen, by strides that say so; sizes are known."""
     (view, *others) = tracker.views
-    axes = [(stride, size) for stride, size in zip(view.strides, view.shape, strict=True) if stride != 0]
     if others or view.mask is not None or view.offset != 0:
         return False
-    if not all(isinstance(number, int) for axis in axes for number in axis):
-        return False
+    axes: list[tuple[int, int]] = []
+    for stride, size in zip(view.strides, view.shape, strict=True):
+        if not isinstance(stride, int) or not isinstance(size, int):
+            return False
+        if stride != 0:
+            axes.append((stride, size))
     seen = 1
-    for stride, size in sorted(axes):  # type: ignore[type-var]
+    for stride, size in sorted(axes):
         if stride != seen:
             return False
         seen *= size

@@ -439,8 +439,8 @@ def kernels_of_a_training_step(width: int) -> int:
 
 def test_a_training_step_of_a_perceptron():
     """Each parameter's gradient and its update are one kernel; relu needs none; short ones share one."""
-    assert kernels_of_a_training_step(128) == 8
+    assert kernels_of_a_training_step(128) == 7
 
 
 def test_the_update_of_large_weights_does_not_run_in_the_tiles_of_their_gradient():
-    assert kernels_of_a_training_step(2048) == 10
+    assert kernels_of_a_training_step(2048) == 9

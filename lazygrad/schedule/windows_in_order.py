@@ -12,6 +12,9 @@ becomes
 The gradients of a convolution are such sums too: that of the input is one of windows of what arrives, and in
 that of the weights k are the places p, and p the elements of a window.
 
+Rows that fill vectors are read in place. A kernel copies each image of a batch with its border of zeros, so
+that none of them is behind a condition; one image alone is stored with its border.
+
 This computes the same products, in the same order.
 """
 

@@ -110,6 +110,10 @@ class Plan:
         """What the kernel does with this plan."""
         return planned(self.facts, self.target, self.amounts)
 
+    def size_of_code(self) -> float:
+        """About how many operations are written out, on vectors."""
+        return self.facts.size_of_code(self.amounts) / self.width
+
     def opts(self) -> list[Opt]:
         """The list of Opts that it stands for."""
         facts = self.facts

@@ -43,7 +43,8 @@ class Program:
         self.blocks = [_Block()]
         self.level: dict[UOp, int] = dict.fromkeys(memories, 0)
         self.blocks[0].steps += memories
-        self.readers: dict[UOp, set[UOp]] = {}  # accumulator → what was made of it
+        self.readers: dict[UOp, list[UOp]] = {}  # accumulator → what was made of it
+        self.reads: dict[UOp, frozenset[UOp]] = {}  # what was made of accumulators → these
         self.ranges = self.loads = self.accumulators = self.memories = 0
         self.has_fma = renderer.supports(Ops.MULACC, dtype)
 
@@ -109,13 +110,11 @@ class Program:
                 stack += missing
                 continue
             stack.pop()
-            read = [
-                acc
-                for acc, readers in self.readers.items()
-                if any(s is acc or s in readers for s in node.src)
-            ]
-            for acc in read:
-                self.readers[acc].add(node)
+            read = frozenset[UOp]().union(*[self.reads[s] for s in node.src if s in self.reads])
+            if read:
+                self.reads[node] = read
+                for acc in read:
+                    self.readers[acc].append(node)
             level = len(self.blocks) - 1 if read else max([self.level[s] for s in node.src], default=0)
             self._write(node, level)
         return root
@@ -168,7 +167,7 @@ class Program:
         arg = (self.accumulators,)
         loop = UOp(Ops.RANGE, dtypes.int32, (UOp.const(dtypes.int32, 0),) * 2, RangeArg(-1, AxisType.LOOP))
         acc = UOp(Ops.DEFINE_ACC, start.dtype, (self.let(start), loop), arg)
-        self.readers[acc] = set()
+        self.readers[acc], self.reads[acc] = [], frozenset((acc,))
         return self._write(acc)
 
     def assign(self, accumulator: UOp, value: UOp) -> None:
@@ -187,7 +186,8 @@ class Program:
         for accumulator in accumulators:
             for node in self.readers[accumulator]:
                 self.level.pop(node, None)
-            self.readers[accumulator] = set()
+                self.reads.pop(node, None)
+            self.readers[accumulator] = []
 
     def multiply(self, sums: list[UOp], words: list[UOp], core: TensorCore) -> None:
         """Add a product of matrices to the sums of a thread, which are accumulators (WMMA)."""

@@ -258,6 +258,7 @@ class Target:
     converted_dtypes  the types that it only converts, from float32 and back, by instructions
     has_fma           whether MULACC is one instruction
     has_dp4a          whether DP4A is one instruction
+    has_ldexp         whether LDEXP is, but for the conversion of its power to a float
     saturates         whether its conversions of floats to integers saturate, and make NaN 0
     flushes           whether float32's subnormal numbers may count as 0
     has_gathers       whether one instruction loads lanes of 4 and 8 bytes from addresses of their own, as
@@ -291,6 +292,7 @@ class Target:
     converted_dtypes: frozenset[DType] = frozenset()
     has_fma: bool = False
     has_dp4a: bool = False
+    has_ldexp: bool = False
     saturates: bool = False
     flushes: bool = False
     has_gathers: bool = False

@@ -52,6 +52,7 @@ def refined(base: Target, arch: str, features: frozenset[str]) -> Target:
         has_fma=arm or "fma" in features,
         converted_dtypes=frozenset((dtypes.float16,)) if halves else frozenset(),
         has_dp4a=bool(features & _DP4A),
+        has_ldexp="avx512vl" in features,
         saturates=arm,
         has_gathers=base.has_gathers and known is not None and known.gathers,
         dots=tuple(dot for names, dot in DOTS.items() if features & names),
@@ -89,7 +90,7 @@ class Processor:
 _LEVELS = {
     "x86-64": "sse2",
     "x86-64-v3": "sse2 avx2 fma f16c",
-    "x86-64-v4": "sse2 avx2 fma f16c avx512f",
+    "x86-64-v4": "sse2 avx2 fma f16c avx512f avx512vl",
 }
 _K, _M = 1 << 10, 1 << 20
 #: Golden Cove, with vectors of 32 bytes.

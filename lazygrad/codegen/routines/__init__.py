@@ -61,9 +61,9 @@ ROUTINES: dict[str, Routine] = {
     "ldl": Routine(indefinite.ldl, indefinite.ldl_size, lambda n: n**3 // 3),
     "ldl_solve": Routine(indefinite.ldl_solve, indefinite.ldl_solve_size, lambda n, k: 2 * n * n * k),
     "qr": Routine(reflections.qr, reflections.qr_size, lambda m, n, k: 4 * m * n * min(m, n)),
-    "fourier": Routine(fourier.fourier, fourier.fourier_size, lambda n, inverse: 5 * n * n.bit_length()),
-    "real_fourier": Routine(fourier.real_fourier, lambda n: n + 2, lambda n: 3 * n * n.bit_length()),
-    "real_inverse": Routine(fourier.real_inverse, lambda n: n, lambda n: 3 * n * n.bit_length()),
+    "fourier": Routine(fourier.fourier, fourier.fourier_size, lambda n, *_: 5 * n * n.bit_length()),
+    "real_fourier": Routine(fourier.real_fourier, lambda n, _: n + 2, lambda n, _: 3 * n * n.bit_length()),
+    "real_inverse": Routine(fourier.real_inverse, lambda n, _: n, lambda n, _: 3 * n * n.bit_length()),
     "eigh": Routine(spectra.eigh, spectra.eigh_size, lambda n, k: 2 * n**3 + 7 * k * n**2),
     "eig": Routine(general_spectra.eig, general_spectra.eig_size, lambda n, k: 10 * n**3 + 15 * k * n**2),
     "svd": Routine(

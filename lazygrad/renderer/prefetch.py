@@ -197,6 +197,8 @@ def _place_at(place: UOp, loop: UOp, turn: int) -> int | None:
     """A place in this turn of a loop, in the first one of all others."""
     values: dict[UOp, int] = {}
     for node in place.toposort():
+        if node.dtype.count > 1:
+            return None
         if node.op is Ops.CONST:
             values[node] = int(node.arg)
         elif node.op in (Ops.RANGE, Ops.DEFINE_VAR):

@@ -165,7 +165,7 @@ def _ends_apart(p: Program, held: Complex, half: int, out: UOp, base: UOp, table
         far = _reversed(p, p.let(u - x)), _reversed(p, p.let(y - v))
         _write_pairs(p, out, base + 2 * other, far)
 
-    p.tiles(0, half // 2 + 1, _lanes(p, half // 2 + 1), ends)
+    _tiles(p, half // 2 + 1, ends)
 
 
 def _ends_together(p: Program, source: UOp, read: UOp, half: int, made: Complex, table: UOp, at: UOp) -> None:
@@ -183,7 +183,7 @@ def _ends_together(p: Program, source: UOp, read: UOp, half: int, made: Complex,
             p.store(memory, k, near)
             p.store(memory, other, _reversed(p, reverse))
 
-    p.tiles(0, half // 2 + 1, _lanes(p, half // 2 + 1), ends)
+    _tiles(p, half // 2 + 1, ends)
     first, last = p.load(source, read), p.load(source, read + 2 * half)
     for memory, value in zip(made, (p.let(first + last), p.let(first - last)), strict=True):
         p.store(memory, 0, value)
@@ -233,7 +233,7 @@ class _Stages:
                 for number, value in enumerate(_woven(p, list(part))):
                     p.store(memory, place * radix + number * count, value)
 
-        p.tiles(0, m, _lanes(p, m) if radix & (radix - 1) == 0 else 1, butterfly)
+        _tiles(p, m, butterfly, radix & (radix - 1) == 0)
         self._done(radix, m, made)
 
     def _done(self, radix: int, m: int, made: Complex) -> None:
@@ -263,7 +263,7 @@ class _Stages:
                         result = _product(p, result, turn)
                     write(place + s * k, result)
 
-            p.tiles(0, s, _lanes(p, s), butterfly)
+            _tiles(p, s, butterfly)
         self._done(radix, m, made)
 
     def last(self, write: Write) -> None:
@@ -276,7 +276,7 @@ class _Stages:
             for k, result in enumerate(results):
                 write(place + s * k, result)
 
-        p.tiles(0, s, _lanes(p, s), butterfly)
+        _tiles(p, s, butterfly)
 
 
 def _from_parts(p: Program, memory: Complex, begin: UOp | int = 0) -> Read:
@@ -308,13 +308,17 @@ def _write_pairs(p: Program, memory: UOp, place: UOp, value: Complex) -> None:
         p.store(memory, place + number * part.dtype.count, part)
 
 
-def _lanes(p: Program, count: int) -> int:
-    """So many at once that the fewest turns are left, with those that are done one by one."""
-    return min((1 << i for i in range(_widest(p).bit_length())), key=lambda w: count // w + count % w)
+def _tiles(p: Program, count: int, body: Callable[[UOp, int], None], lanes: bool = True) -> None:
+    """`body(place, width)` for tiles of all places from 0 on; lanes: whether more than one at once.
 
-
-def _widest(p: Program) -> int:
-    return max(1, p.target.vector_bytes // p.dtype.itemsize)
+    The last tile may begin within the one before it: what is read is not written, so that the same is made of
+    it again.
+    """
+    widest = min(count, p.target.vector_bytes // p.dtype.itemsize) if lanes else 1
+    width = 1 << (max(1, widest).bit_length() - 1)
+    p.tiles(0, count - count % width, width, body)
+    if count % width:
+        body(p.integer(count - width), width)
 
 
 # *** order

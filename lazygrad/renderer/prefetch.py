@@ -15,8 +15,8 @@ of numbers in packed blocks, fills the core's window with that, and waits. So it
 A buffer of which less is read in a turn is asked for less far ahead: all as many turns. `Memory.ahead` says
 how many bytes, where it was measured that this is worth its instructions.
 
-`Memory.computing` says the same of two other kinds of kernels, for buffers that the second cache does not hold
-and that each loop reads from end to end:
+`Memory.computing` says the same of two other kinds of kernels, for buffers that the second cache does not
+hold and that each loop reads from end to end:
 
 - what computes much of each line, as exponentials are;
 - what walks each row in several loops, one after the other, as a softmax does: all but the first find it in a
@@ -34,7 +34,6 @@ from ..ir.index import bounds
 from ..ir.ops import ELEMENTWISE, LANEWISE, OPS, Ops, execute
 from ..ir.uop import UOp
 from ..target import Target
-
 
 #: From so many instructions for a line on, a kernel computes much of it: a copy loses by asking for lines.
 MUCH = 12.0
@@ -126,7 +125,7 @@ class _Walk:
         return sum(map(_nbytes, (load for loads in self.loads.values() for load in loads))) / line
 
     def row_of(self, buffer: UOp) -> int | None:
-        """Bytes that it walks through from end to end; None if it leaves much of the buffer out or turns back."""
+        """Bytes that it walks from end to end; None if it leaves much of the buffer out or turns back."""
         loads, loop = self.loads[buffer], self.around[-1]
         nbytes, item = sum(map(_nbytes, loads)), _nbytes(loads[0]) // loads[0].dtype.count
         if not all(_step(load.src[0].src[1], loop) == nbytes // item for load in loads):
@@ -155,7 +154,10 @@ def _of_computing(uops: Sequence[UOp], target: Target) -> dict[UOp, int]:
             if first.instructions < MUCH * first.lines(memory.line):
                 continue
         else:
-            asking, ahead = max(again, key=lambda walk: walk.instructions), max(memory.computing, rows[0] or 0)
+            asking, ahead = (
+                max(again, key=lambda walk: walk.instructions),
+                max(memory.computing, rows[0] or 0),
+            )
             if len(asking.around) < 2 or ahead > memory.second // 2:
                 continue
         found.update(dict.fromkeys(asking.loads[buffer], ahead))

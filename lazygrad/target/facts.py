@@ -141,9 +141,9 @@ class Memory:
     start      cycles until such a walk runs at that rate, where it goes on elsewhere
     row        cycles lost for each row of a tile of sums that is stored to memory which the second cache does
                not hold, unless the next tile goes on in that row; 0 = nobody measured
-    ahead      how many bytes ahead of a walk lines are asked for, by a kernel that multiplies rows and computes
-               much of each line; 0 = never
-    computing  the same, where a kernel computes much of each line that it reads once, or reads it again soon
+    ahead      how many bytes ahead of a walk lines are asked for, by a kernel that multiplies rows and
+               computes much of each line; 0 = never
+    computing  the same, by a kernel that computes much of each line that it reads once, or walks rows again
     waits      cycles until a line is there that shares a set with others, from the second cache and from
                beyond it
     hit, trip  in operations on elements: reading one that is in a cache; writing one to memory and reading it

@@ -21,9 +21,14 @@ from .routines import routine
 LEAST = 33
 
 
-def has_butterflies(x: Tensor, n: int) -> bool:
-    """Whether a routine transforms so many complex numbers: not on a grid, where one thread would."""
-    if not (FFT and LEAST <= n <= MOST and stages(n) and all(isinstance(size, int) for size in x.shape)):
+def has_butterflies(x: Tensor, n: int, real: bool = False) -> bool:
+    """Whether a routine transforms so many numbers: not on a grid, where one thread would.
+
+    Real ones are transformed as half as many complex ones.
+    """
+    pairs, rest = divmod(n, 2 if real else 1)
+    known = rest == 0 and n >= LEAST and pairs <= MOST and all(isinstance(size, int) for size in x.shape)
+    if not (FFT and known and stages(pairs)):
         return False
     names = (x.device,) if isinstance(x.device, str) else x.device
     return not any(target_of(name).grid for name in names)

@@ -68,7 +68,7 @@ class Fourier(Tensor):
         axis = self._axis(dim)
         x = self._float()
         size = vmax(x.shape[axis]) if n is None else n
-        if size % 2 == 0 and has_butterflies(x, size // 2):
+        if has_butterflies(x, size, real=True):
             checked_norm("rfft", norm)
             lines = x._wide()._resized(axis, size).movedim(axis, -1)
             made: Tensor = RealTransform.apply(lines, _factor(norm, size, False))
@@ -87,7 +87,7 @@ class Fourier(Tensor):
         if size < 1:
             raise ValueError(f"irfft needs a positive size, not {size}")
         half = self._resized(axis, size // 2 + 1)
-        if size % 2 == 0 and has_butterflies(self, size // 2):
+        if has_butterflies(self, size, real=True):
             checked_norm("irfft", norm)
             real: Tensor = RealInverse.apply(half._wide().movedim(axis, -2), _factor(norm, size, True))
             return real.movedim(-1, axis).cast(self.dtype)

@@ -69,9 +69,9 @@ ROUTINES: dict[str, Routine] = {
     "ldl": Routine(indefinite.ldl, indefinite.ldl_size, lambda n: n**3 // 3),
     "ldl_solve": Routine(indefinite.ldl_solve, indefinite.ldl_solve_size, lambda n, k: 2 * n * n * k),
     "qr": Routine(reflections.qr, reflections.qr_size, lambda m, n, k: 4 * m * n * min(m, n)),
-    "fourier": Routine(fourier.fourier, fourier.fourier_size, lambda n, inverse: 5 * n * n.bit_length()),
-    "real_fourier": Routine(fourier.real_fourier, lambda n: n + 2, lambda n: 3 * n * n.bit_length()),
-    "real_inverse": Routine(fourier.real_inverse, lambda n: n, lambda n: 3 * n * n.bit_length()),
+    "fourier": Routine(fourier.fourier, fourier.fourier_size, lambda n, *_: 5 * n * n.bit_length()),
+    "real_fourier": Routine(fourier.real_fourier, lambda n, _: n + 2, lambda n, _: 3 * n * n.bit_length()),
+    "real_inverse": Routine(fourier.real_inverse, lambda n, _: n, lambda n, _: 3 * n * n.bit_length()),
     "grouped_dots": Routine(
         grouped.dots, lambda rows, groups, k, n: rows * n, _products, grouped.parts_of_dots
     ),

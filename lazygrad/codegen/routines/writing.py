@@ -258,12 +258,15 @@ class Program:
 
     def tiles(self, start: Int, end: Int, size: int, body: Callable[[UOp, int], None]) -> None:
         """`body(place, size)` for tiles of so many places, and `body(place, 1)` for those that are left."""
+        divides = isinstance(start, int) and isinstance(end, int) and (end - start) % size == 0
         start, end = self.integer(start), self.integer(end)
         if size > 1:
             shift = size.bit_length() - 1
             count = self.let((end - start) >> shift)
             with self.loop(0, count) as tile:
                 body(self.let(start + (tile << shift)), size)
+            if divides:
+                return
             start = self.let(start + (count << shift))
         with self.loop(start, end) as place:
             body(place, 1)

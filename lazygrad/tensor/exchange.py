@@ -36,6 +36,8 @@ class Exchange(Tensor):
         if torch is None or not isinstance(source, torch.Tensor):
             raise TypeError(f"from_torch takes a tensor of PyTorch, not {source!r}")
         dtype = _dtype_of(source.dtype)
+        if source.is_nested:
+            raise NotImplementedError("lazygrad has no nested tensors; use x.to_padded_tensor(0.0)")
         if source.layout is not torch.strided:
             raise NotImplementedError(f"lazygrad has no tensors of layout {source.layout}; use x.to_dense()")
         x = source.detach().cpu().resolve_neg()

@@ -221,6 +221,7 @@ class Host(Tensor):
 
     def _shared_array(self, copy: bool | None) -> np.ndarray[Any, Any]:
         """The elements for whoever may write: the tensor's memory, or a copy where nobody may write there."""
+        self._host_array()  # computed first: equal values that are not computed yet become the same memory
         self._be_alone_in_memory()
         array = self._host_array()
         if array.flags.writeable:

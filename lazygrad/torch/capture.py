@@ -24,6 +24,7 @@ from ..jit.errors import Changed
 from ..jit.results import OutputPart
 from ..runtime._pages import HUGE_FROM, ask_for_huge_pages
 from ..tensor import Tensor
+from ..tensor.modes import usual_modes
 from ..tensor.random import sampling
 from ..tensor.storage import is_view
 from .dtypes import from_torch_dtype, to_torch_dtype
@@ -68,8 +69,11 @@ class Capture:
         self._wanted = wanted
         memory = self._memory(inputs)
 
+        ended = False
+
         def run(given: list[Tensor], bound: list[UOp]) -> list[Tensor]:
-            values = list(inputs)
+            nonlocal ended
+            values, before = list(inputs), [tensor._node() for tensor in given]
             if sizes is not None:
                 for place, number in sizes.numbers.items():
                     values[place] = number
@@ -81,14 +85,18 @@ class Capture:
                     values[number] = seen(tensor[: math.prod(shape)], way._replace(shape=shape))
                 else:
                     values[number] = seen(tensor, way)
-            return self._laid(function, values)
+            made = self._laid(function, values)
+            if any(tensor._node() is not node for tensor, node in zip(given, before, strict=True)):
+                raise NotImplementedError("a function that writes its arguments")
+            ended = True
+            return made
 
         jitted = TinyJit(asks_nothing(run))
-        with Context(JIT=1, BEAM=0):
+        with Context(JIT=1, BEAM=0), usual_modes():
             try:
                 jitted(memory, [] if sizes is None else list(sizes.bound.values()))
             except JitError:
-                if self.computes:
+                if self.computes or not ended:
                     raise
         #: None where every result is an input, or a number
         self.captured = jitted.captured

@@ -45,6 +45,8 @@ class Replayed:
         self._captures: dict[Any, Capture] = {}
         self._lock = threading.Lock()
         self._last: Capture | None = None
+        #: whether signs may be turned in one call and not in another: no guard holds those of gradients
+        self.asks_signs = False
         self._guarded = bool(given) and all(map(_has_one_shape, given))
         #: the numbers among the inputs: those of the first call, and the places of those that differed since
         self._first: dict[int, Any] | None = None
@@ -61,7 +63,7 @@ class Replayed:
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         with self._lock:
             last = self._last
-            if last is not None and last.fits(inputs):
+            if last is not None and last.fits(inputs) and not (self.asks_signs and _is_negated(inputs)):
                 return last.call(inputs)
             given = [without_holes(x) if isinstance(x, torch.Tensor) else x for x in inputs]
             if self._checks >= 0 and not self._guarded:
@@ -75,7 +77,7 @@ class Replayed:
                     sampling.set_state((0, 0))
                     capture = Capture(self.function, given, self.wanted)
                 self._captures[key] = capture
-            if self._guarded and not any(isinstance(x, torch.Tensor) and x.is_neg() for x in inputs):
+            if self._guarded and not _is_negated(inputs):
                 self._last = capture  # memory of such an input has other signs, which is not asked again
             return capture.call(given)
 
@@ -107,6 +109,11 @@ class Replayed:
                 self._checks, self._sized = -1, []
                 return None
         return found
+
+
+def _is_negated(inputs: Sequence[Any]) -> bool:
+    """Whether PyTorch turns the signs of an input when it is read."""
+    return any(isinstance(x, torch.Tensor) and x.is_neg() for x in inputs)
 
 
 def _has_one_shape(said: Any) -> bool:
@@ -141,7 +148,8 @@ def _key(x: Any) -> Any:
 class CompiledGraph:
     """A graph of ATen operations that lazygrad runs: call it with tensors of PyTorch, and numbers.
 
-    seen  of how many results, the first ones, it can be seen that they share memory; None: of all
+    seen  of how many results, the first ones, it can be seen that they share memory; None: of all; 0: it is
+          a backward pass
     """
 
     def __init__(self, module: fx.GraphModule, seen: int | None = None) -> None:
@@ -153,6 +161,7 @@ class CompiledGraph:
         given = [_value_of(node) for node in self.function.placeholders]
         draws = any(is_random(node.target) for node in self.function.nodes)  # other numbers than PyTorch's
         self.replayed = Replayed(self.function, wanted, given, None if draws else module)
+        self.replayed.asks_signs = seen == 0
 
     def __call__(self, *inputs: Any) -> Any:
         found = self.replayed(inputs)

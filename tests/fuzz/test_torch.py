@@ -121,7 +121,7 @@ def differ(function: Callable[..., Any], program: Program, backend: Any) -> None
 
 @needs("torch")
 @pytest.mark.slow
-@fuzzed(quick=10, sweep=40, share=40)
+@fuzzed(quick=6, sweep=20, share=20)
 @given(programs())
 def test_torch(program: Program) -> None:
     play(program)

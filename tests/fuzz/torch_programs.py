@@ -25,48 +25,54 @@ LARGEST, MOST_ELEMENTS, MOST_AXES = 300.0, 200, 4
 #: Of values x, y, z; k and m are small numbers.
 PLAIN = """
 -x; x + y; x - y; x * y; x * 2; x + 0.5; 1 - x; x + k; x * x; x / 2; x.float() / 4; x.double() * 0.5
-x.bfloat16() + 1; x.clone(); x.detach(); x.contiguous(); x.sum(); x.sum(k % x.ndim); x.mean(m % x.ndim, True)
-x.transpose(0, -1); x.T; x[k % len(x)]; x[..., -1]; x[k % 2 :]; x[:: k % 2 + 1]; x[:-1]; x[..., ::2]
-x.flatten(); x.reshape(-1); x.view(-1); x.unsqueeze(k % 2); x.squeeze(); x.unsqueeze(0).expand(2, *x.shape)
-x.permute(*range(x.ndim)[::-1]); x.narrow(k % x.ndim, 0, 2); x.split(2)[-1]; x.unbind(-1)[0]; x.chunk(2)[0]
-x.flip(k % x.ndim); x.roll(m, k % x.ndim); x.repeat(2, *[1] * (x.ndim - 1)); x.repeat_interleave(2, k % x.ndim)
-torch.cat([x, y]); torch.cat([x, y, x], -1); torch.stack([x, y], m % 2); x.tril(); x.diagonal(); x.unfold(0, 2, 1)
-x @ y; x @ y.T; x.outer(y); x.cumsum(k % x.ndim); x.cumprod(0); x.prod(k % x.ndim); x.to(y.dtype); x.long() + y
-F.pad(x, (1, m)); F.pad(x, (1, -1), value=1.0); x.where(x == x, y); x.index_select(0, torch.tensor([0, 1, 0]))
-x[torch.tensor([1, 0])]; x[..., torch.tensor([0, -1])]; x.gather(0, x.long() * 0); x.new_zeros(3) + x; x.ravel()
-x.index_add(0, torch.tensor([0, 1, 1]), y); x.scatter_add(0, y.long() * 0, y); torch.ones_like(x) * y; x.mT
-x.new_full((2,), 3).sum() + x; x.masked_fill(x != x, 0); torch.full_like(x, 1.5) + x; x.expand(3, *x.shape)[1]
-x.index_put((torch.tensor([0, 0]),), y, True); x.select_scatter(y, 0, k % len(x)); x.slice_scatter(y, 0, k % 2)
-torch.einsum("...i,...i->...", x, y); torch.addmm(x, y, z); x.addcmul(y, z, value=2); x.lerp(y, 0.5); x.diff()
-x.as_strided((2,), (1,)); x.movedim(0, -1); x.swapaxes(0, 1).contiguous(); x.numel() + x; x.shape[0] * x
+x.bfloat16() + 1; x.clone(); x.detach(); x.contiguous(); x.sum(); x.sum(k % x.ndim)
+x.mean(m % x.ndim, True); x.transpose(0, -1); x.T; x[k % len(x)]; x[..., -1]; x[k % 2 :]; x[:: k % 2 + 1]
+x[:-1]; x[..., ::2]; x.flatten(); x.reshape(-1); x.view(-1); x.unsqueeze(k % 2); x.squeeze()
+x.unsqueeze(0).expand(2, *x.shape); x.permute(*range(x.ndim)[::-1]); x.narrow(k % x.ndim, 0, 2)
+x.split(2)[-1]; x.unbind(-1)[0]; x.chunk(2)[0]; x.flip(k % x.ndim); x.roll(m, k % x.ndim)
+x.repeat(2, *[1] * (x.ndim - 1)); x.repeat_interleave(2, k % x.ndim); torch.cat([x, y])
+torch.cat([x, y, x], -1); torch.stack([x, y], m % 2); x.tril(); x.diagonal(); x.unfold(0, 2, 1); x @ y
+x @ y.T; x.outer(y); x.cumsum(k % x.ndim); x.cumprod(0); x.prod(k % x.ndim); x.to(y.dtype); x.long() + y
+F.pad(x, (1, m)); F.pad(x, (1, -1), value=1.0); x.where(x == x, y)
+x.index_select(0, torch.tensor([0, 1, 0])); x[torch.tensor([1, 0])]; x[..., torch.tensor([0, -1])]
+x.gather(0, x.long() * 0); x.new_zeros(3) + x; x.ravel(); x.index_add(0, torch.tensor([0, 1, 1]), y)
+x.scatter_add(0, y.long() * 0, y); torch.ones_like(x) * y; x.mT; x.new_full((2,), 3).sum() + x
+x.masked_fill(x != x, 0); torch.full_like(x, 1.5) + x; x.expand(3, *x.shape)[1]
+x.index_put((torch.tensor([0, 0]),), y, True); x.select_scatter(y, 0, k % len(x))
+x.slice_scatter(y, 0, k % 2); torch.einsum("...i,...i->...", x, y); torch.addmm(x, y, z)
+x.addcmul(y, z, value=2); x.lerp(y, 0.5); x.diff(); x.as_strided((2,), (1,)); x.movedim(0, -1)
+x.swapaxes(0, 1).contiguous(); x.numel() + x; x.shape[0] * x
 """
 #: What is rounded; the result is asked nothing of the next kind.
 ROUNDED = """
 x.sin(); x.cos(); x.tanh(); x.sigmoid(); x.exp(); (x * x + 1).log(); (x * x + 1).sqrt(); (x * x + 1).rsqrt()
-x.softmax(-1); x.log_softmax(k % x.ndim); x.logsumexp(-1); F.gelu(x); F.silu(x); F.softplus(x); x.erf(); x / 3
-x / (y * y + 1); x.std(); x.var(k % x.ndim, correction=0); x.norm(); F.layer_norm(x, x.shape[-1:]); x.expm1()
-(x * x + 1).pow(0.5); F.normalize(x, dim=-1); x.atan2(y * y + 1); x.mean(); F.mse_loss(x, y); x.logaddexp(y)
-F.scaled_dot_product_attention(x, x, x); F.cross_entropy(x, x.abs().long().clamp(max=0)[..., 0]); x.hypot(y)
+x.softmax(-1); x.log_softmax(k % x.ndim); x.logsumexp(-1); F.gelu(x); F.silu(x); F.softplus(x); x.erf()
+x / 3; x / (y * y + 1); x.std(); x.var(k % x.ndim, correction=0); x.norm(); F.layer_norm(x, x.shape[-1:])
+x.expm1(); (x * x + 1).pow(0.5); F.normalize(x, dim=-1); x.atan2(y * y + 1); x.mean(); F.mse_loss(x, y)
+x.logaddexp(y); F.scaled_dot_product_attention(x, x, x)
+F.cross_entropy(x, x.abs().long().clamp(max=0)[..., 0]); x.hypot(y)
 """
 #: What is discontinuous, or whose slope is: of values that are not rounded.
 STEEP = """
-x.relu(); x.abs(); x.sign(); x.floor(); x.round(); x.clamp(-1, 1); x.clamp(min=0.25); x > y; x == y; x <= 0.5
-x.maximum(y); x.minimum(y); x.max(); x.amax(k % x.ndim); x.max(k % x.ndim)[0]; x.argmax(); x.sort(k % x.ndim)[0]
-x.argsort(0, stable=True); x.topk(2)[0]; torch.where(x > 0, x, y); (x > 0) & (y > 0); x.bool(); x.int(); ~(x > 0)
-x.any(k % x.ndim); x.all(); F.leaky_relu(x); F.elu(x); F.hardtanh(x); x.masked_fill(y > 0, 2); x.min(0)[1]
-x % 3; x % 1.5; x.fmod(2); x // 2; x.div(3, rounding_mode="trunc"); x.cummax(0)[0]; x.median(); x.amin()
-x.count_nonzero(); F.max_pool1d(x, 2, 1); F.smooth_l1_loss(x, y); x.clamp(y, z); x.msort(); x.masked_scatter(x > 9, y)
+x.relu(); x.abs(); x.sign(); x.floor(); x.round(); x.clamp(-1, 1); x.clamp(min=0.25); x > y; x == y
+x <= 0.5; x.maximum(y); x.minimum(y); x.max(); x.amax(k % x.ndim); x.max(k % x.ndim)[0]; x.argmax()
+x.sort(k % x.ndim)[0]; x.argsort(0, stable=True); x.topk(2)[0]; torch.where(x > 0, x, y); (x > 0) & (y > 0)
+x.bool(); x.int(); ~(x > 0); x.any(k % x.ndim); x.all(); F.leaky_relu(x); F.elu(x); F.hardtanh(x)
+x.masked_fill(y > 0, 2); x.min(0)[1]; x % 3; x % 1.5; x.fmod(2); x // 2; x.div(3, rounding_mode="trunc")
+x.cummax(0)[0]; x.median(); x.amin(); x.count_nonzero(); F.max_pool1d(x, 2, 1); F.smooth_l1_loss(x, y)
+x.clamp(y, z); x.msort(); x.masked_scatter(x > 9, y)
 """
 #: They have no value: x is another afterwards, and so is what shares memory with it.
 WRITES = """
 x.add_(1); x.mul_(2); x.add_(y); x.mul_(y); x.copy_(y); x.zero_(); x.neg_(); x.sub_(y, alpha=2); x.fill_(k)
 x[k % len(x)] = y; x[0] = 1; x[..., 0] = y; x[1:] = x[:-1].clone(); x[:-1] += y; x[::2] *= 2; x.T[0] = k
-x.transpose(0, -1).add_(y); x.view(-1)[k % 3] = 2; x.diagonal().add_(1); x.t_(); x.unsqueeze_(0); x.squeeze_()
-x.index_add_(0, torch.tensor([0, 1]), y); x.masked_fill_(x != x, 3); x[torch.tensor([1, 0])] = y; x += x
-x.scatter_(0, x.long() * 0, 1); x.detach().mul_(2); x.div_(2); x.addcmul_(y, z); x.lerp_(y, 0.5); x.squeeze().add_(1)
-x.flatten().add_(1); x.unbind(0)[-1].mul_(2); x.split(2)[0].add_(y); x.narrow(0, 0, 1).zero_(); x.data.add_(1)
-x.index_fill_(0, torch.tensor([0]), 2); x.index_copy_(0, torch.tensor([1]), y); x.reshape(-1)[0] = 1; x.cumsum_(0)
-torch.add(x, y, out=x); x.expand(*x.shape).add_(1); x.resize_(x.shape); x.transpose_(0, -1); x.as_strided((2,), (1,)).add_(1)
+x.transpose(0, -1).add_(y); x.view(-1)[k % 3] = 2; x.diagonal().add_(1); x.t_(); x.unsqueeze_(0)
+x.squeeze_(); x.index_add_(0, torch.tensor([0, 1]), y); x.masked_fill_(x != x, 3)
+x[torch.tensor([1, 0])] = y; x += x; x.scatter_(0, x.long() * 0, 1); x.detach().mul_(2); x.div_(2)
+x.addcmul_(y, z); x.lerp_(y, 0.5); x.squeeze().add_(1); x.flatten().add_(1); x.unbind(0)[-1].mul_(2)
+x.split(2)[0].add_(y); x.narrow(0, 0, 1).zero_(); x.data.add_(1); x.index_fill_(0, torch.tensor([0]), 2)
+x.index_copy_(0, torch.tensor([1]), y); x.reshape(-1)[0] = 1; x.cumsum_(0); torch.add(x, y, out=x)
+x.expand(*x.shape).add_(1); x.resize_(x.shape); x.transpose_(0, -1); x.as_strided((2,), (1,)).add_(1)
 """
 
 
@@ -188,7 +194,8 @@ def text_of(program: Program, calls: Sequence[tuple[int, int]]) -> str:
         chosen = [names[-1 - place % len(names)] for place in step.operands]
         text = _with_names(kind.texts[step.number % len(kind.texts)], [*chosen, *map(str, step.k)])
         lines.append(text if kind.writes else f"{name} = {text}")
-        if all([_counts(kind, lines[-1], name, chosen, state) for state in states]):
+        fit = [_counts(kind, lines[-1], name, chosen, state) for state in states]
+        if all(fit):
             names += [] if kind.writes else [name]
         else:
             lines.pop()

@@ -121,7 +121,7 @@ def differ(function: Callable[..., Any], program: Program, backend: Any) -> None
 
 @needs("torch")
 @pytest.mark.slow
-@fuzzed(quick=6, sweep=20, share=20)
+@fuzzed(quick=3, sweep=12, share=12)
 @given(programs())
 def test_torch(program: Program) -> None:
     play(program)

@@ -23,8 +23,8 @@ def looks(node: Any) -> bool:
         return False
     if node.target is operator.getitem:  # one of several looks
         return looks(node.args[0])
-    returns = getattr(getattr(node.target, "_schema", None), "returns", ())
-    return bool(returns) and returns[0].alias_info is not None
+    schema: Any = getattr(node.target, "_schema", None)
+    return schema is not None and bool(schema.returns) and schema.returns[0].alias_info is not None
 
 
 def memory_of(node: fx.Node) -> fx.Node:

@@ -210,12 +210,12 @@ class GraphFunction:
         """The arguments of `as_strided`, of the memory that its first one looks at: steps and places are
         counted there.
         """
-        names = [each.name for each in node.target._schema.arguments]  # type: ignore[union-attr]
+        names = [each.name for each in node.target._schema.arguments]
         place = names.index("storage_offset")
         if len(args) <= place or args[place] is None:
             args = [*args, *[None] * (place + 1 - len(args))]
-            args[place] = node.args[0].meta["val"].storage_offset()  # type: ignore[union-attr]
-        return [Slot(self.number[memory_of(node.args[0])]), *args[1:]]  # type: ignore[arg-type]
+            args[place] = node.args[0].meta["val"].storage_offset()
+        return [Slot(self.number[memory_of(node.args[0])]), *args[1:]]
 
 
 def _done(step: Step, made: dict[int, Any]) -> Any:

@@ -12,7 +12,7 @@ from ..device import Device, Devices
 from ..dtype import DType, dtypes, to_dtype
 from ..ir.device import device_of
 from ..ir.index import bounds, sint
-from ..ir.ops import Ops
+from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
 from ..locks import table_lock
 from ..schedule.versions import has_become, latest
@@ -30,9 +30,20 @@ from .trace import note_line
 class TensorCore(metaclass=TrainingFlag):
     """The node that a tensor stands for, and the memory that it is a view of."""
 
-    __slots__ = ("__weakref__", "_frozen", "_leaf", "_own", "_requires_grad", "_storage", "_uop", "grad")
+    __slots__ = (
+        "__weakref__",
+        "_frozen",
+        "_leaf",
+        "_of_value",
+        "_own",
+        "_requires_grad",
+        "_storage",
+        "_uop",
+        "grad",
+    )
     _uop: UOp
     _storage: Storage | None
+    _of_value: weakref.ref[TensorCore] | None  #: the tensor, not in memory, of whose value this is a part
     _own: bool  #: a new value (views.py), which may be written once it is realized: no memory is in it twice
     _requires_grad: bool | None  #: None: nobody said
     _frozen: bool  #: only there once it was trained and then told not to be: a parameter all the same
@@ -63,6 +74,7 @@ class TensorCore(metaclass=TrainingFlag):
     def _setup(self, node: UOp, requires_grad: bool | None, leaf: bool) -> None:
         self._requires_grad = requires_grad
         self._leaf = leaf
+        self._of_value = None
         self._own = False
         self.grad = None
         self._storage = None
@@ -105,6 +117,8 @@ class TensorCore(metaclass=TrainingFlag):
             storage.add(self)
         else:
             self._note_reader()
+            if storage is None and parents[0] is not None and node.op in MOVEMENT:
+                self._of_value = parents[0]._of_value or weakref.ref(parents[0])
 
     def _unary(self, node: UOp) -> Self:
         """The result of an operation on this tensor alone."""

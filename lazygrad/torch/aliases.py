@@ -47,22 +47,23 @@ class Looks:
 
     def __init__(self, known: Sequence[fx.Node], outputs: Sequence[Any]) -> None:
         self.number = {node: number for number, node in enumerate(known)}
-        self.steps: list[tuple[int, Callable[..., Any], Any, Any]] = []
+        #: in order: the first is done after what is known, and each has the next number
+        self.steps: list[tuple[Callable[..., Any], Any, Any]] = []
         self.outputs = [with_slots(output, self._step) for output in outputs]
 
     def _step(self, node: fx.Node) -> int:
         """The number of a node, which is done when others of its kind are known."""
         if node not in self.number:
             args, kwargs = with_slots(node.args, self._step), with_slots(node.kwargs, self._step)
-            number = self.number[node] = len(self.number)
             assert callable(node.target)  # looks, and what is done with sizes
-            self.steps.append((number, node.target, args, kwargs))
+            self.number[node] = len(self.number)
+            self.steps.append((node.target, args, kwargs))
         return self.number[node]
 
     def __call__(self, known: Sequence[Any]) -> list[Any]:
-        made = dict(enumerate(known))
-        for number, fn, args, kwargs in self.steps:
-            made[number] = fn(*filled(args, made), **filled(kwargs, made))
+        made = [*known]
+        for fn, args, kwargs in self.steps:
+            made.append(fn(*filled(args, made), **filled(kwargs, made)))
         return [filled(output, made) for output in self.outputs]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from torch import fx
@@ -27,7 +27,7 @@ def with_slots(value: Any, number: Callable[[fx.Node], int]) -> Any:
     return value
 
 
-def filled(value: Any, made: Mapping[int, Any]) -> Any:
+def filled(value: Any, made: Mapping[int, Any] | Sequence[Any]) -> Any:
     """Arguments with what operations gave."""
     if type(value) is Slot:
         return made[value.number]

@@ -43,7 +43,9 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """
 
     form: tuple[tuple[int, ...], Any, str]
-    """tensor/recipes: of a BUFFER on one device whose shape is of numbers: its shape, dtype and device."""
+    """tensor/recipes: of a BUFFER on one device, or such in another shape of numbers: its shape, dtype and
+    device.
+    """
 
     base_and_tracker: tuple[Node, Any]
     """shape/movement (jit/outputs): on a movement, the first node below that is none, and the

@@ -76,7 +76,7 @@ class Computing(Tensor):
         nodes: list[UOp] = []
         while True:
             before = nodes
-            nodes = [tensor._needs_memory() for tensor in tensors] if others else [self._needs_memory()]
+            nodes = [tensor._wanted() for tensor in tensors] if others else [self._wanted()]
             try:
                 realize_nodes(nodes, pending_nodes)
                 break

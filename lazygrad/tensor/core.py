@@ -15,6 +15,7 @@ from ..ir.index import bounds, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import table_lock
+from ..schedule.calls import Call, made
 from ..schedule.versions import has_become, latest
 from ..shape.rules import shape_of
 from ..shape.sizes import shape_text
@@ -30,8 +31,8 @@ from .trace import note_line
 class TensorCore(metaclass=TrainingFlag):
     """The node that a tensor stands for, and the memory that it is a view of."""
 
-    __slots__ = ("__weakref__", "_frozen", "_leaf", "_own", "_requires_grad", "_storage", "_uop", "grad")
-    _uop: UOp
+    __slots__ = ("__weakref__", "_frozen", "_held", "_leaf", "_own", "_requires_grad", "_storage", "grad")
+    _held: UOp  #: its node, or the call that is to make it
     _storage: Storage | None
     _own: bool  #: a new value (views.py), which may be written once it is realized: no memory is in it twice
     _requires_grad: bool | None  #: None: nobody said
@@ -66,7 +67,7 @@ class TensorCore(metaclass=TrainingFlag):
         self._own = False
         self.grad = None
         self._storage = None
-        self._uop = node
+        self._held = node
         register(self)
 
     @classmethod
@@ -111,6 +112,34 @@ class TensorCore(metaclass=TrainingFlag):
         return type(self)._make(node, self)
 
     # *** what it is
+
+    @property
+    def _uop(self) -> UOp:
+        """The node that was given last; one that was put off is made now."""
+        held = self._held
+        return held if held.__class__ is UOp else self._made()
+
+    @_uop.setter
+    def _uop(self, node: UOp) -> None:
+        self._held = node
+
+    def _made(self) -> UOp:
+        """The node that was put off, or the memory that holds its value already."""
+        with table_lock:
+            held = self._held
+            if not isinstance(held, Call):  # another thread has made it
+                return held
+            if held.made is None and not held.is_open and not self._requires_grad:
+                self._held = latest(held.facts["becomes"])
+            else:
+                self._held = made(held)
+            self._note_reader()
+            return self._held
+
+    def _put_off(self) -> Call | None:
+        """The call that is to make its node, if that has neither been made nor computed."""
+        held = self._held
+        return held if isinstance(held, Call) and held.is_open else None
 
     @property
     def uop(self) -> UOp:
@@ -164,6 +193,9 @@ class TensorCore(metaclass=TrainingFlag):
     def _claim_memory(self) -> Storage | None:
         """Be a view of the memory that holds the value: what is realized can be written, and views see it."""
         with table_lock:  # no other thread runs or writes what is looked at
+            held = self._held
+            if isinstance(held, Call) and not (held.is_open or held.made is not None or self._requires_grad):
+                self._held = held.facts["becomes"]
             storage, node = self._storage, self._uop
             if storage is None and node.op in _PLAIN_VALUES and (self._leaf or not self._requires_grad):
                 node = self._uop = latest(node)  # as `_node` does, but to be a view is to be no reader
@@ -180,6 +212,13 @@ class TensorCore(metaclass=TrainingFlag):
                 storage = self._storage = Storage(base_of(node))
                 storage.add(self)
             return storage
+
+    def _wanted(self) -> UOp:
+        """The node to compute so that this tensor is in memory, or the call that it is put off as."""
+        call = self._put_off()
+        if call is not None and not call.way.results[call.which].is_look:
+            return call
+        return self._needs_memory()
 
     def _needs_memory(self) -> UOp:
         """The node to compute so that this tensor is in memory: padding and bare constants are stored too,
@@ -199,15 +238,15 @@ class TensorCore(metaclass=TrainingFlag):
 
     @property
     def shape(self) -> tuple[sint, ...]:
-        return shape_of(self._uop)
+        return shape_of(self._held)
 
     @property
     def dtype(self) -> DType:
-        return self._uop.dtype
+        return self._held.dtype
 
     @property
     def device(self) -> Devices:
-        return device_of(self._uop) or Device.DEFAULT
+        return device_of(self._held) or Device.DEFAULT
 
     @property
     def ndim(self) -> int:
@@ -330,11 +369,11 @@ class TensorCore(metaclass=TrainingFlag):
 
     def _is_apart(self, other: TensorCore) -> bool:
         """Whether the two are on devices that do not meet; a value that is on no device yet meets all."""
-        mine, theirs = device_of(self._uop), device_of(other._uop)
+        mine, theirs = device_of(self._held), device_of(other._held)
         return mine != theirs and mine is not None and theirs is not None
 
     def _device_known(self) -> bool:
-        return device_of(self._uop) is not None
+        return device_of(self._held) is not None
 
 
 _LOOKS_OR_NUMBERS = LOOKS_AT | {Ops.CONST}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import warnings
 import weakref
@@ -33,6 +34,18 @@ MOST_NODES = 250_000
 _count_from = 0
 
 
+#: Counts the calls whose nodes were put off.
+_put_off = itertools.count(1)
+
+
+def note_put_off() -> None:
+    """A call was put off. Now and then the nodes of those that are left are made, and so they are counted."""
+    if not next(_put_off) % max(MOST_NODES // 16, 1):
+        for tensor in alive():
+            if hasattr(tensor, "_held"):
+                tensor._uop  # noqa: B018
+
+
 def register(tensor: object) -> None:
     """Note a new tensor."""
     if len(graph.nodes) > MOST_NODES and len(graph.nodes) > _count_from:
@@ -42,7 +55,7 @@ def register(tensor: object) -> None:
 
 def waiting_nodes() -> int:
     """How many nodes what exists is to be computed from."""
-    return len(toposort_effective([tensor._uop for tensor in alive() if hasattr(tensor, "_uop")]))
+    return len(toposort_effective([tensor._uop for tensor in alive() if hasattr(tensor, "_held")]))
 
 
 def _look_for_growth() -> None:

@@ -36,21 +36,22 @@ class Ready(Protocol):
 class OfCalls:
     """A list for graphs of calls.
 
-    memory    the numbers of the list's memory in a graph of calls
+    memory    the numbers of the list's memory in a graph of calls; None where they are the same
     versions  what the outputs of the list are afterwards, by places in a graph of calls
     """
 
     __slots__ = ("_memory", "_ready", "outputs", "versions")
 
-    def __init__(self, ready: Ready, memory: list[int], versions: list[Any]) -> None:
+    def __init__(self, ready: Ready, memory: list[int] | None, versions: list[Any]) -> None:
         self._ready, self._memory, self.versions = ready, memory, versions
         #: what memory is made in each run: of both lists
         self.outputs = ready.outputs
 
     def run(self, graph: growing_lists.Graph) -> None:
         """Run the list; the calls that were asked for become what it computed."""
-        graph.leaves = [graph.leaves[number] for number in self._memory]
-        graph.buffers = [graph.buffers[number] for number in self._memory]
+        if self._memory is not None:
+            graph.leaves = [graph.leaves[number] for number in self._memory]
+            graph.buffers = [graph.buffers[number] for number in self._memory]
         self._ready.run(graph, self.versions)
         for node in graph.order:
             if type(node) is Call:
@@ -82,7 +83,9 @@ def of_calls(graph: Graph, other: growing_lists.Graph, ready: Ready) -> OfCalls 
         moved = [(place, *rest) for at, *rest in version.values for place in places.get(at, ())]
         given.update([value[0] for value in moved])
         versions.append(version._replace(values=tuple(moved)))
-    return OfCalls(ready, memory, versions) if given.issuperset(range(graph.roots)) else None
+    if not given.issuperset(range(graph.roots)):
+        return None
+    return OfCalls(ready, None if memory == sorted(memory) else memory, versions)
 
 
 def learn_sizes(

@@ -84,34 +84,25 @@ def forget() -> None:
 kernelize.also_forgotten.append(forget)
 
 
-def realize(roots: Sequence[UOp], pending: Pending) -> None:
-    """Compute the values of the roots: by a list that is ready, or by planning."""
-    _run(roots, pending)
+def realize(roots: Sequence[UOp], pending: Pending, made_of: _Graph | None = None) -> None:
+    """Compute the values of the roots: by a list that is ready, or by planning.
 
-
-class _Ran(NamedTuple):
-    """The list that has computed a graph; `growing`: what is known of graphs like it, if they grow."""
-
-    graph: _Graph
-    ready: Any
-    growing: growing_lists.Growing | None
-
-
-def _run(roots: Sequence[UOp], pending: Pending) -> _Ran | None:
-    """Compute the values of the roots; the list that did it, if one did."""
+    made_of  the graph of calls that the nodes were made of
+    """
     graph = sized = None
     if not (observers or pass_observers or recording.note or is_watched()):
         with kernelize.planning:
             graph = _Graph.of(roots, pending)
             if graph is not None:
                 if not graph.order:
-                    return None  # everything is there
+                    return  # everything is there
                 found = _ready.get(graph.key, _ABSENT)
                 if found is _ABSENT:
                     found = None
                     sized = growing_lists.find(graph)
                     if sized is not None and growing_lists.run_known(graph, *sized):
-                        return _Ran(graph, sized[0].ready, sized[0])
+                        _keep_for(made_of, graph, sized[0].ready, sized[0])
+                        return
                     if graph.calls:
                         pass  # their nodes are made first
                     elif sized is not None and sized[0].is_due():
@@ -119,40 +110,40 @@ def _run(roots: Sequence[UOp], pending: Pending) -> _Ran | None:
                         kernelize.kernelize(roots, pending, make_ready)
                         below, planned = [latest(root) for root in roots], latest_growth.planned
                         if growing_lists.make(graph, *sized, planned, below, run_item, _ready_for):
-                            return _Ran(graph, sized[0].ready, sized[0])
+                            _keep_for(made_of, graph, sized[0].ready, sized[0])
+                            return
                     elif _met.is_due(graph.key):
                         kernelize.kernelize(roots, pending, make_ready)
                         found = _kept(graph, create_schedule([latest(root) for root in roots]))
                 if found is not None:
                     found.run(graph)
-                    return _Ran(graph, found, None)
+                    _keep_for(made_of, graph, found, None)
+                    return
     if any(type(root) is Call for root in roots):
-        ran = _run(plain(roots), pending)
-        if ran is not None and graph is not None and graph.calls:
-            with kernelize.planning:
-                _keep_for_calls(graph, sized, ran)
-        return None
+        realize(plain(roots), pending, graph if graph is not None and graph.calls else None)
+        return
     latest_growth.planned = None
     realize_planned(roots, pending)
     if sized is not None and latest_growth.planned is not None:
         with kernelize.planning:
             sized[0].note(*latest_growth.planned, sized[1])
-    return None
 
 
-def _keep_for_calls(
-    graph: _Graph, sized: tuple[growing_lists.Growing, tuple[int, ...]] | None, ran: _Ran
-) -> None:
-    """Let the list that has computed the nodes of a graph of calls be for the calls, from now on."""
-    found = None if type(ran.ready) is not _Ready else of_calls(graph, ran.graph, ran.ready)
-    if found is None:
+def _keep_for(calls: _Graph | None, graph: _Graph, ready: Any, growing: growing_lists.Growing | None) -> None:
+    """Let the list that has computed the nodes of a graph of calls be for the calls, from now on.
+
+    growing  what is known of graphs of such nodes, if the list is for many sizes
+    """
+    found = of_calls(calls, graph, ready) if calls is not None and type(ready) is _Ready else None
+    if calls is None or found is None:
         return
-    if ran.growing is not None:
+    if growing is not None:
+        sized = growing_lists.find(calls)
         if sized is not None:
-            learn_sizes(found, *sized, ran.growing, ran.graph)
-    elif graph.bound == ran.graph.bound:
+            learn_sizes(found, *sized, growing, graph)
+    elif calls.bound == graph.bound:
         _make_room()
-        _ready[graph.key] = found
+        _ready[calls.key] = found
 
 
 #: Whether a flag asks to look at each kernel, or to keep nothing.
@@ -285,6 +276,7 @@ class _Graph:
                         self.calls += 1
                         if self.calls > MOST_NODES:
                             return None
+                        arg = node.way.of, node.which, node.site  # type: ignore[attr-defined]
                         size(node.way.n)  # type: ignore[attr-defined]
                     elif op is Ops.DETACH:
                         arg = None  # it says whose leaf the value is, which gradients ask

@@ -116,6 +116,8 @@ class Call(UOp):
 
     __slots__ = ("made", "site", "way", "which")
     op: Any = PUT_OFF
+    src: Any
+    arg: Any = None
     way: Way
     which: int
     site: Any
@@ -124,8 +126,7 @@ class Call(UOp):
     def __new__(cls, way: Way, which: int, src: Sequence[UOp], site: Any) -> Call:
         call: Call = _new(cls)
         _, _, call.dtype, device = way.results[which]
-        call.way, call.which, call.src, call.site, call.made = way, which, tuple(src), site, None
-        call.arg = way.of, which, site
+        call.way, call.which, call.src, call.site, call.made = way, which, src, site, None
         shape, current = way.shapes[which], origin.current
         if current is None:
             call.facts = {"shape": shape, "device": device}
@@ -142,7 +143,7 @@ class Call(UOp):
 _new: Any = object.__new__
 
 
-def made(call: Call) -> UOp:
+def node_of_call(call: Call) -> UOp:
     """The node of a call, made if it is not yet, with those of the calls below it."""
     waiting = [call]
     while waiting:
@@ -184,4 +185,4 @@ def _make(call: Call) -> None:
 
 def plain(nodes: Sequence[UOp]) -> list[UOp]:
     """The nodes, with those of calls in the place of calls."""
-    return [made(node) if type(node) is Call else node for node in nodes]
+    return [node_of_call(node) if type(node) is Call else node for node in nodes]

@@ -15,7 +15,7 @@ from ..ir.index import bounds, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import table_lock
-from ..schedule.calls import Call, made
+from ..schedule.calls import Call, node_of_call
 from ..schedule.versions import has_become, latest
 from ..shape.rules import shape_of
 from ..shape.sizes import shape_text
@@ -94,6 +94,17 @@ class TensorCore(metaclass=TrainingFlag):
             made._note_reader()
         return made  # type: ignore[no-any-return]
 
+    def _look_at(self, parent: TensorCore) -> None:
+        """Be another look at what the parent looks at, if that is memory: the same as `_join_memory`."""
+        storage, base = parent._storage, base_of(self._held)
+        if storage is None or base is not storage.version or "becomes" in base.facts:
+            self._join_memory((parent,))
+        elif is_view(self._held):
+            self._storage = storage
+            storage.add(self)
+        else:
+            self._note_reader()
+
     def _join_memory(self, parents: tuple[TensorCore | None, ...]) -> None:
         """Be a view of the parent's memory where movement allows; else be known as a reader of it."""
         node = self._uop
@@ -129,12 +140,17 @@ class TensorCore(metaclass=TrainingFlag):
             held = self._held
             if not isinstance(held, Call):  # another thread has made it
                 return held
-            if held.made is None and not held.is_open and not self._requires_grad:
-                self._held = latest(held.facts["becomes"])
-            else:
-                self._held = made(held)
+            node = None if self._requires_grad else self._computed_as()
+            self._held = node_of_call(held) if node is None else node
             self._note_reader()
             return self._held
+
+    def _computed_as(self) -> UOp | None:
+        """The memory that holds the value of a call whose node was never made; None where there is none."""
+        held = self._held
+        if isinstance(held, Call) and held.made is None and "becomes" in held.facts:
+            return latest(held.facts["becomes"])
+        return None
 
     def _put_off(self) -> Call | None:
         """The call that is to make its node, if that has neither been made nor computed."""
@@ -194,8 +210,13 @@ class TensorCore(metaclass=TrainingFlag):
         """Be a view of the memory that holds the value: what is realized can be written, and views see it."""
         with table_lock:  # no other thread runs or writes what is looked at
             held = self._held
-            if isinstance(held, Call) and not (held.is_open or held.made is not None or self._requires_grad):
-                self._held = held.facts["becomes"]
+            if held.__class__ is Call and not self._requires_grad:
+                node = self._computed_as()
+                if node is not None:
+                    self._held, made = node, Storage(base_of(node))
+                    self._storage = made
+                    made.add(self)
+                    return made
             storage, node = self._storage, self._uop
             if storage is None and node.op in _PLAIN_VALUES and (self._leaf or not self._requires_grad):
                 node = self._uop = latest(node)  # as `_node` does, but to be a view is to be no reader

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 import warnings
 import weakref
@@ -34,13 +33,18 @@ MOST_NODES = 250_000
 _count_from = 0
 
 
-#: Counts the calls whose nodes were put off.
-_put_off = itertools.count(1)
+#: So many calls were put off since the last look at them.
+_put_off = 0
 
 
-def note_put_off() -> None:
-    """A call was put off. Now and then the nodes of those that are left are made, and so they are counted."""
-    if not next(_put_off) % max(MOST_NODES // 16, 1):
+def note_put_off(count: int) -> None:
+    """So many calls were put off. Now and then the nodes of those that are left are made: they are counted
+    then, too.
+    """
+    global _put_off
+    _put_off += count
+    if _put_off > MOST_NODES // 16:
+        _put_off = 0
         for tensor in alive():
             if hasattr(tensor, "_held"):
                 tensor._uop  # noqa: B018

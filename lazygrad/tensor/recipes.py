@@ -36,7 +36,7 @@ from .indexing.addresses import told
 from .live import note_put_off
 from .modes import mode
 from .sized_recipes import Recorded
-from .storage import marked
+from .storage import base_of, marked
 from .trace import user_line
 from .tracebacks import wraps_only
 from .views import as_new
@@ -155,6 +155,11 @@ def _looking(compute: Callable[..., Any], tensor: type) -> Callable[..., Any]:
     return wrapper
 
 
+_put_off = itertools.count(1)
+#: So many calls are told of at once.
+_TOLD_AT = 64
+
+
 def _result(way: Way, which: int, nodes: list[UOp], tensor: Any) -> Any:
     """A result whose node is put off; None where it has to be made."""
     below = way.results[which].below
@@ -166,7 +171,8 @@ def _result(way: Way, which: int, nodes: list[UOp], tensor: Any) -> Any:
     site = None
     if way.checks:
         site = Site("an index" if current is None else current.name, user_line())
-    note_put_off()
+    if not next(_put_off) % _TOLD_AT:
+        note_put_off(_TOLD_AT)
     result = object.__new__(tensor)
     result._setup(Call(way, which, nodes, site), way.tracks, False)
     return result
@@ -176,7 +182,7 @@ def _look(node: UOp, tracks: bool | None, parent: Any) -> Any:
     """Another look at a tensor, which is not put off."""
     result = object.__new__(type(parent))
     result._setup(node, tracks, False)
-    result._join_memory((parent,))
+    result._look_at(parent)
     return result
 
 
@@ -213,7 +219,11 @@ def _signature(
         return None
     parts: list[Any] = [name, changes, mode.grad, defaults["float"], defaults["int"]]
     for value in args:
-        if type(value) is tensor:
+        kind = type(value)
+        if kind in _PLAIN:  # as `_describe` has it
+            parts += (kind, value)
+            continue
+        if kind is tensor:
             node = value._held
             facts = node.facts
             if node.op is PUT_OFF and node.is_open:
@@ -287,10 +297,14 @@ def _bounds(node: UOp) -> tuple[int, int] | None:
     None where they are those of its dtype.
     """
     dtype = node.dtype
-    if node.op is PUT_OFF or "form" in node.facts or not dtypes.is_int(dtype):
+    if node.op is PUT_OFF or not dtypes.is_int(dtype) or base_of(node).op in _OF_ANY_NUMBERS:
         return None
     least, most = bounds(node)
     return None if least <= dtypes.min(dtype) and most >= dtypes.max(dtype) else (least, most)
+
+
+#: What holds numbers of which nothing is known.
+_OF_ANY_NUMBERS = frozenset((Ops.BUFFER, Ops.COPY))
 
 
 def _describe_key(key: Any, parts: list[Any]) -> bool:

@@ -260,10 +260,13 @@ Record = Callable[[Sequence[int]], "Recorded | None"]
 
 
 class _Known(NamedTuple):
+    """A recipe of a family. `fits` says whether some numbers follow from the one at the growth's base."""
+
     growth: Growth
     recipe: SizedRecipe
     tracks: bool | None
     several: bool
+    fits: Callable[[tuple[int, ...], int], bool]
 
 
 class _Family:
@@ -315,9 +318,9 @@ def find(signature: tuple[Any, ...]) -> Way | None:
     family = _families.get(key)
     if family is None:
         return None
-    for growth, recipe, tracks, several in family.known:
-        n = growth.number(numbers)
-        if n is not None and 2 <= n <= growth.most:  # 1 is what a product leaves out
+    for growth, recipe, tracks, several, fits in family.known:
+        n = numbers[growth.base]
+        if 2 <= n <= growth.most and fits(numbers, n):  # 1 is what a product leaves out
             found = recipe.way(n, tracks, several)
             if found is None:
                 return None
@@ -402,7 +405,14 @@ def _recorded(
     here = recipe.at(n)
     if here is not None and here.makes(nodes) != made:
         raise NotSized
-    return _Known(growth, recipe, tracks, several)
+    return _Known(growth, recipe, tracks, several, _fitting(growth))
+
+
+def _fitting(growth: Growth) -> Callable[[tuple[int, ...], int], bool]:
+    """What says, as `growth.number` does, whether numbers follow from one: as one expression."""
+    texts = [f"now[{place}]" if p is None else _text(p) for place, p in enumerate(growth.polynomials)]
+    fits: Callable[[tuple[int, ...], int], bool] = eval(f"lambda now, n: now == ({', '.join(texts)},)")
+    return fits
 
 
 def _numbers_at(growth: Growth, n: int, now: Sequence[int]) -> list[int]:

@@ -25,8 +25,8 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     # *** where it came from
 
     origin: Any
-    """ir/uop (schedule/calls, schedule/versions, tensor/trace, viz/asked): the user's call that first made it,
-    a Metadata.
+    """ir/uop (schedule/calls, schedule/versions, tensor/trace, viz/asked): the user's call that first made
+    it, a Metadata.
     """
 
     site: Any
@@ -59,8 +59,8 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     # *** of index expressions and conditions
 
     bounds: tuple[int, int]
-    """ir/index/bounds (tensor/recipes): the least and the greatest value of an integer or bool; passes note it
-    where a new node shows less than they know, also on a float that is sure to fit an integer type: what it
+    """ir/index/bounds (tensor/recipes): the least and the greatest value of an integer or bool; passes note
+    it where a new node shows less than they know, also on a float that is sure to fit an integer type: what it
     truncates to.
     """
 

@@ -60,8 +60,8 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
 
     bounds: tuple[int, int]
     """ir/index/bounds (tensor/recipes): the least and the greatest value of an integer or bool; passes note
-    it where a new node shows less than they know, also on a float that is sure to fit an integer type: what it
-    truncates to.
+    it where a new node shows less than they know, also on a float that is sure to fit an integer type: what
+    it truncates to.
     """
 
     float_bounds: tuple[float, float] | None

@@ -61,6 +61,8 @@ _LOOK_NAMES = """
     reshape permute transpose swapaxes flatten unflatten squeeze unsqueeze expand chunk split __getitem__
 """
 LOOK_NAMES = frozenset(_LOOK_NAMES.split())
+#: Those that are called on memory with other numbers again and again.
+_CUTTING = frozenset(("chunk", "split", "__getitem__"))
 
 #: Whether a call of these draws no random numbers, and warns of nothing.
 _PLAINLY: dict[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]] = {
@@ -130,6 +132,10 @@ def _looking(compute: Callable[..., Any], tensor: type) -> Callable[..., Any]:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if not args or type(args[0]) is not tensor or Device.uses_files:
             return compute(*args, **kwargs)
+        looked_at: Any = args[0]
+        is_value = looked_at._storage is None  # and no memory
+        if name in _CUTTING and not is_value:
+            return compute(*args, **kwargs)
         nodes: list[UOp] = []
         signature = _signature(name, args, kwargs, tensor, nodes)
         if len(nodes) > 1:
@@ -137,11 +143,11 @@ def _looking(compute: Callable[..., Any], tensor: type) -> Callable[..., Any]:
         way = _kept.get(signature, _ABSENT)
         if not way:
             new = signature if way is _ABSENT else None
-            way = None if new is None else sized_recipes.find(new)
+            way = sized_recipes.find(new) if is_value and new is not None else None
             if way is None:
                 result = compute(*args, **kwargs)
                 if new is not None:
-                    _learn(_Method(compute, args, kwargs, tensor, nodes, True), new, result)
+                    _learn(_Method(compute, args, kwargs, tensor, nodes, True), new, result, is_value)
                 return result
         if nodes[0].op is PUT_OFF:
             results = [_result(way, which, nodes, tensor) for which in range(len(way.results))]
@@ -393,8 +399,8 @@ class _Method(NamedTuple):
         return results or None
 
 
-def _learn(method: _Method, signature: tuple[Any, ...], result: Any) -> None:
-    """A call gave this result, and there was no recipe."""
+def _learn(method: _Method, signature: tuple[Any, ...], result: Any, sized: bool = True) -> None:
+    """A call gave this result, and there was no recipe. `sized`: it may be one of those that grow."""
     due = _met.is_due(signature)
     results = method.values(result)
     if results is None:
@@ -406,5 +412,5 @@ def _learn(method: _Method, signature: tuple[Any, ...], result: Any) -> None:
         recorded = method.recorded()
         is_same = recorded is not None and recorded.recipe.makes(nodes) == made
         _keep(signature, recorded.way() if recorded is not None and is_same else None)
-    else:
+    elif sized:
         sized_recipes.note(signature, nodes, made, method.recorded)

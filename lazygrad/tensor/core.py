@@ -15,7 +15,7 @@ from ..ir.index import bounds, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import table_lock
-from ..schedule.calls import Call, node_of_call
+from ..schedule.calls import PUT_OFF, Call, node_of_call
 from ..schedule.versions import has_become, latest
 from ..shape.rules import shape_of
 from ..shape.sizes import shape_text
@@ -107,7 +107,7 @@ class TensorCore(metaclass=TrainingFlag):
 
     def _join_memory(self, parents: tuple[TensorCore | None, ...]) -> None:
         """Be a view of the parent's memory where movement allows; else be known as a reader of it."""
-        node = self._uop
+        node = self._held
         if not parents:
             self._claim_memory()
             return
@@ -168,7 +168,9 @@ class TensorCore(metaclass=TrainingFlag):
 
     def _node(self) -> UOp:
         """The same for those who keep no graph on it."""
-        node = base = self._uop  # alive to the end: while it is, no other thread writes what it has become
+        node = base = self._held  # alive to the end: while it is, no other thread writes what it has become
+        if node.op is PUT_OFF:
+            node = base = self._made()
         if node.op in LOOKS_AT:
             base = base_of(node)
         if "becomes" not in base.facts and base.op is not Ops.MULTI:
@@ -177,11 +179,12 @@ class TensorCore(metaclass=TrainingFlag):
             self._uop = latest(node)
             if self._storage is None:
                 self._note_reader()
-        return self._uop
+            return self._uop
+        return node
 
     def _note_reader(self) -> None:
         """Be known to the version of memory that this value is read from without being a view of it."""
-        base = base_of(self._uop)
+        base = base_of(self._held)
         if base.op in (Ops.BUFFER, Ops.ASSIGN, Ops.MULTI):
             with table_lock:
                 readers = base.facts.setdefault("readers", [])
@@ -209,15 +212,15 @@ class TensorCore(metaclass=TrainingFlag):
     def _claim_memory(self) -> Storage | None:
         """Be a view of the memory that holds the value: what is realized can be written, and views see it."""
         with table_lock:  # no other thread runs or writes what is looked at
-            held = self._held
-            if held.__class__ is Call and not self._requires_grad:
-                node = self._computed_as()
-                if node is not None:
-                    self._held, made = node, Storage(base_of(node))
+            storage, node = self._storage, self._held
+            if node.op is PUT_OFF:
+                memory = None if self._requires_grad else self._computed_as()
+                if memory is not None:
+                    self._held, made = memory, Storage(base_of(memory))
                     self._storage = made
                     made.add(self)
                     return made
-            storage, node = self._storage, self._uop
+                node = self._made()
             if storage is None and node.op in _PLAIN_VALUES and (self._leaf or not self._requires_grad):
                 node = self._uop = latest(node)  # as `_node` does, but to be a view is to be no reader
                 seen = is_view(node)
@@ -236,9 +239,9 @@ class TensorCore(metaclass=TrainingFlag):
 
     def _wanted(self) -> UOp:
         """The node to compute so that this tensor is in memory, or the call that it is put off as."""
-        call = self._put_off()
-        if call is not None and not call.way.results[call.which].is_look:
-            return call
+        held = self._held
+        if isinstance(held, Call) and held.is_open and not held.way.results[held.which].is_look:
+            return held
         return self._needs_memory()
 
     def _needs_memory(self) -> UOp:

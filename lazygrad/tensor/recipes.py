@@ -130,9 +130,11 @@ def _looking(compute: Callable[..., Any], tensor: type) -> Callable[..., Any]:
 
     @functools.wraps(compute)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if not args or type(args[0]) is not tensor or Device.uses_files:
+        if not args or type(args[0]) is not tensor:
             return compute(*args, **kwargs)
         looked_at: Any = args[0]
+        if Device.uses_files and not Device.runs_kernels(looked_at.device):
+            return compute(*args, **kwargs)
         is_value = looked_at._storage is None  # and no memory
         if name in _CUTTING and not is_value:
             return compute(*args, **kwargs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,13 @@ def test_a_loop_makes_no_nodes(made: list[Call]) -> None:
     made.clear()
     close(step(x, y), expected(x, y))
     assert not made
+
+
+def test_neither_does_one_beside_a_file(made: list[Call], tmp_path: Path) -> None:
+    path = tmp_path / "bytes"
+    path.write_bytes(bytes(4))
+    assert Tensor(path).reshape(2, 2)[1:].tolist() == [[0, 0]]
+    test_a_loop_makes_no_nodes(made)
 
 
 def test_other_memory_has_its_own_numbers(made: list[Call]) -> None:

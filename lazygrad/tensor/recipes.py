@@ -173,8 +173,8 @@ def _result(way: Way, which: int, nodes: list[UOp], tensor: Any) -> Any:
     below = way.results[which].below
     if below is not None and (below < 0 or nodes[below].op is not PUT_OFF):
         return None
-    if way.of.asked >= calls.MOST_ASKED:
-        return None
+    if way.of.asked >= calls.MOST_ASKED or (way.tracks and mode.training):
+        return None  # somebody is to ask for the node
     current = origin.current
     site = None
     if way.checks:

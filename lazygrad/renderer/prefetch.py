@@ -134,7 +134,7 @@ class _Walk:
         if not all(any(loop in load.src[0].src[1].toposort() for load in loads) for loop in self.around):
             return None
         every = nbytes * math.prod(map(_turns, self.around))
-        whole = _bytes_of(buffer)  # the last lines of rows may be loaded behind the loop
+        whole = bytes_of(buffer)  # the last lines of rows may be loaded behind the loop
         return nbytes * _turns(loop) if 3 * whole <= 4 * every < 8 * whole else None
 
 
@@ -147,7 +147,7 @@ def _of_computing(uops: Sequence[UOp], target: Target) -> dict[UOp, int]:
     for buffer in dict.fromkeys(buffer for walk in walks for buffer in walk.loads):
         readers = [walk for walk in walks if buffer in walk.loads]
         rows = [walk.row_of(buffer) for walk in readers]
-        if _bytes_of(buffer) <= memory.second or None in rows:
+        if bytes_of(buffer) <= memory.second or None in rows:
             continue
         first, *again = readers
         if not again:

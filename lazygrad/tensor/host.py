@@ -89,6 +89,9 @@ class Host(Tensor):
     def _host_buffer(self) -> tuple[Buffer, Any]:
         """This tensor's memory on the host, and the tracker that finds its elements there."""
         plain: Tensor = self
+        call = self._put_off()
+        if call is not None and not call.way.results[call.which].is_look:
+            realize_nodes([call], pending_nodes)
         value = latest(self._node())
         if base_of(value).op in (Ops.CONST, Ops.IOTA) or not base_and_tracker(peel(value))[1].contiguous:
             plain = self._unary(UOp(Ops.CONTIGUOUS, self.dtype, (self.uop,)))

@@ -143,6 +143,7 @@ class Memory:
                not hold, unless the next tile goes on in that row; 0 = nobody measured
     ahead      how many bytes ahead of a walk lines are asked for, by a kernel that computes much of each; 0 =
                never
+    next_panel  whether the panel of a product that is packed next is asked for while one is multiplied with
     waits      cycles until a line is there that shares a set with others, from the second cache and from
                beyond it
     hit, trip  in operations on elements: reading one that is in a cache; writing one to memory and reading it
@@ -157,6 +158,7 @@ class Memory:
     start: float = 0.0
     row: float = 0.0
     ahead: int = 0
+    next_panel: bool = False
     waits: tuple[float, float] = (12.0, 40.0)
     hit: int = 4
     trip: int = 24

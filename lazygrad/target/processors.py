@@ -102,7 +102,7 @@ _NEOVERSE_V = Core(arithmetic=4, products=4, loads=3, add=2, multiply=3, multipl
 _ZEN_5 = Memory(rates=(64, 24, 12), stream=12, start=100, ahead=16 * _K)
 #: Measured: gradients of products of 34 and 64 rows with weights of 768 and 256 x 3,072, stored in strips of
 #: 128 bytes to 2 KB and in whole rows: 90 to 220 cycles a row.
-_EMERALD_RAPIDS = Memory(row=120)
+_EMERALD_RAPIDS = Memory(row=120, next_panel=True)
 
 
 def _x86(level: str, core: Core = _PLAIN, *caches: int, memory: Memory = _UNKNOWN) -> Processor:

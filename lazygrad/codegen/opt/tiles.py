@@ -41,7 +41,7 @@ WORST = 3.0
 #: transposed matrices of 1024 and 2048.
 PACKED_ROWS = 2
 #: Rows that a tile does not divide have code of their own, which costs more to compile than it saves where a
-#: kernel has fewer products than this.
+#: kernel has fewer products than this; in rounds they are behind masks.
 LONG_RUN, LAST_ROWS = 1 << 25, 1.1
 #: From so many products on a kernel runs in pieces.
 IN_PIECES = 1 << 22
@@ -63,15 +63,21 @@ ROW_BYTES = 1024
 SHARED_ROWS = 1 / 16
 
 
+#: A round does at least so many steps, and less than that many; so are the rounds. What so many of them read
+#: should fit into the second cache.
+ROUND, ROUND_BYTES = (32, 73), 4
+
+
 class Tile(NamedTuple):
-    """How much of I and J is computed at once, how much of I packed at once (0 = nothing is), and how many
-    tiles side by side a panel is packed for.
+    """How much of I and J is computed at once, how much of I packed at once (0 = nothing is), how many
+    tiles side by side a panel is packed for, and how many steps of the sum a round does (0 = there are none).
     """
 
     side: int
     vectors: int
     block: int
     beside: int = 1
+    round: int = 0
 
 
 class Step(NamedTuple):
@@ -122,6 +128,15 @@ class Tiling:
         self.apart = target.memory.row * (2 * sum(memories.values()) > target.memory.second)
         self.step = self._step()
 
+    @property
+    def round(self) -> int:
+        """How many steps a round does: the most of those that divide them, or rather so many that what
+        rounds read fits into the second cache a few times; 0 where nothing divides them.
+        """
+        found = [n for n in range(*ROUND) if self.steps % n == 0 and n < self.steps <= n * ROUND[1]]
+        room = self.target.memory.second // (ROUND_BYTES * self.length * self.facts.element_bytes)
+        return max([n for n in found if n <= room], default=min(found, default=0))
+
     # *** the candidates
 
     def tiles(self) -> Iterator[Tile]:
@@ -152,7 +167,7 @@ class Tiling:
                 break
             time = cycles(self.sums(tile), target)
             if time <= worst:
-                if height % tile.side and self.products < LONG_RUN:
+                if height % tile.side and (self.products < LONG_RUN or tile.round):
                     time *= LAST_ROWS
                 time += issued(self.stores(tile), target)
                 found.append((place, time, tile))
@@ -173,7 +188,10 @@ class Tiling:
             return False
         if self.roles.in_place and self.length % across:  # each load would have a mask
             return False
-        panel = self.steps * (self.length if self.roles.in_place else across) * self.facts.element_bytes
+        if self.roles.in_rounds and (self.length % across or not self.round):
+            return False
+        steps = self.round if self.roles.in_rounds else self.steps
+        panel = steps * (self.length if self.roles.in_place else across) * self.facts.element_bytes
         if vectors > 1 and panel > target.memory.second // 2:
             return False
         once, for_rows, for_vectors, for_both = code
@@ -218,6 +236,13 @@ class Tiling:
         """
         across, memory = tile.vectors * self.width, self.target.memory
         columns = -(-self.length // across)
+        if self.roles.in_rounds:
+            pieces = PIECES if self.target.threads > 1 and self.products >= IN_PIECES else 1
+            count = max([n for n in range(1, columns // pieces + 1) if columns % n == 0], default=0)
+            held = -(-self.height // tile.side) * tile.side * count * across * self.facts.element_bytes
+            if count and 2 * held <= memory.second:
+                yield tile._replace(beside=count, round=self.round)
+            return
         if self.roles.in_place:
             yield tile._replace(block=min(tile.block, tile.side), beside=columns)
             return
@@ -294,6 +319,8 @@ class Tiling:
         elements = self.products / steps
 
         top = Loop()
+        if roles.in_rounds:
+            return self._rounds(tile, top)
         around = Loop(elements / self.height / self.length, top)
         in_blocks = tile.block and not roles.in_place
         blocks = Loop(turns * side / tile.block if in_blocks else 1.0, around)
@@ -339,6 +366,38 @@ class Tiling:
                 for access in roles.packed
             ]
         return [top, around, blocks, panels, tiles, beside, body, *copies]
+
+    def _rounds(self, tile: Tile, top: Loop) -> list[Loop]:
+        """The same, where the sum is done in rounds."""
+        item, roles, (last,) = self.facts.element_bytes, self.roles, self.inner
+        across, sums = tile.vectors * self.width, tile.side * tile.vectors
+        along = tile.beside * across
+        blocks = Loop(self.length / along, top)
+        rounds = Loop(self.steps / tile.round, blocks)
+        beside = Loop(tile.beside, rounds)
+        tiles = Loop(-(-self.height // tile.side), beside, issued=self.target.core.turn)
+        body = self._body(tile)
+        body.turns, body.outer = tile.round, tiles
+        for access in (*roles.panels, *roles.others):
+            step, lanes, rows = (access.step(axis) or 0 for axis in (last, roles.lanes, roles.rows))
+            moved = {
+                body: step,
+                tiles: tile.side * rows,
+                beside: across * lanes,
+                rounds: tile.round * step,
+                blocks: along * lanes,
+            }
+            nbytes, apart = float((across if lanes else tile.side) * item), abs(rows) * item
+            parts = tile.side if apart >= self.target.memory.line else 1
+            body.touch(access, access.nbytes, item, nbytes, moved, parts, apart)
+        tiles.load(sums)
+        tiles.compute(sums)
+        tiles.store(sums)
+        one = tile.side * across
+        held = float(tiles.turns * one * tile.beside * item)
+        tiles.touch("sums", held, item, float(one * item), {tiles: one, beside: int(tiles.turns) * one})
+        walks = self.steps * self.length / along if along < self.length else 0.0
+        return [top, blocks, rounds, beside, tiles, body, Loop(walks, top, lost=SHARED_ROWS * self.apart)]
 
     def _served(self, one_block: bool) -> float:
         """How many places a packed panel serves: those of I, and of axes around that it does not move along.
@@ -441,6 +500,8 @@ class Tiling:
             found.append(Opt(OptOps.TILE, lanes.number, along))
         found.append(Opt(OptOps.UPCAST, rows.number, tile.side))
         found.append(Opt(OptOps.UPCAST, lanes.number, across))
+        if tile.round:
+            found.append(Opt(OptOps.ROUNDS, self.inner[0].reduce, tile.round))
         inner = lanes if self.length > along else rows
         outer = rows if blocks else inner
         panels, others = {number_of(access) for access in copied}, {number_of(access) for access in packed}

@@ -123,6 +123,17 @@ def test_rows_of_both_factors_are_summed_in_lanes_where_another_row_takes_time()
     assert [opt.amount for opt in opts if opt.op is OptOps.UNROLL] == [16]
 
 
+@pytest.mark.parametrize(("transposed", "op"), [(False, OptOps.ROUNDS), (True, OptOps.UNROLL)], ids=str)
+def test_rows_along_two_axes_share_what_is_not_packed(transposed, op):
+    """Twice 17 rows, stored one of each after the other."""
+    x = load(1, plain(2, 17, 1, 768).permute((1, 0, 2, 3)).expand((17, 2, 2304, 768)), size=34 * 768)
+    weights = plain(2304, 768) if transposed else plain(768, 2304).permute((1, 0))
+    y = load(2, weights.reshape((1, 1, 2304, 768)).expand((17, 2, 2304, 768)), size=768 * 2304)
+    opts = chosen(sink(store(0, reduce(x * y, Ops.ADD, 3))), ROWS)
+    assert op in kinds(opts)
+    assert staged(opts) == []
+
+
 @pytest.mark.parametrize("order", [(False, False), (False, True)], ids=["rounds", "lanes of sums"])
 @pytest.mark.parametrize("size", [(14, 96, 128), (16, 160, 96), (13, 512, 34)], ids=["14", "16", "13"])
 def test_products_without_packing(size, order):

@@ -41,8 +41,11 @@ WORST = 3.0
 #: transposed matrices of 1024 and 2048.
 PACKED_ROWS = 2
 #: Rows that a tile does not divide have code of their own, which costs more to compile than it saves where a
-#: kernel has fewer products than this; in rounds they are behind masks.
+#: kernel has fewer products than this.
 LONG_RUN, LAST_ROWS = 1 << 25, 1.1
+#: In rounds they are behind masks: 64 rows by fives took 1.1 of the time that they take by eights, which have
+#: longer ways to load.
+MASKED_ROWS = 1.05
 #: From so many products on a kernel runs in pieces.
 IN_PIECES = 1 << 22
 #: Pieces that pack the same are so few at least (`threads.py`).
@@ -167,7 +170,9 @@ class Tiling:
                 break
             time = cycles(self.sums(tile), target)
             if time <= worst:
-                if height % tile.side and (self.products < LONG_RUN or tile.round):
+                if height % tile.side and tile.round:
+                    time *= MASKED_ROWS
+                elif height % tile.side and self.products < LONG_RUN:
                     time *= LAST_ROWS
                 time += issued(self.stores(tile), target)
                 found.append((place, time, tile))
@@ -240,6 +245,7 @@ class Tiling:
             pieces = PIECES if self.target.threads > 1 and self.products >= IN_PIECES else 1
             count = max([n for n in range(1, columns // pieces + 1) if columns % n == 0], default=0)
             held = -(-self.height // tile.side) * tile.side * count * across * self.facts.element_bytes
+            held *= math.prod([size_of(axis) or 1 for axis in self._other_outputs()])
             if count and 2 * held <= memory.second:
                 yield tile._replace(beside=count, round=self.round)
             return
@@ -375,7 +381,9 @@ class Tiling:
         blocks = Loop(self.length / along, top)
         rounds = Loop(self.steps / tile.round, blocks)
         beside = Loop(tile.beside, rounds)
-        tiles = Loop(-(-self.height // tile.side), beside, issued=self.target.core.turn)
+        more = self._other_outputs()
+        outer = Loop(math.prod([size_of(axis) or 1 for axis in more]), beside)
+        tiles = Loop(-(-self.height // tile.side), outer, issued=self.target.core.turn)
         body = self._body(tile)
         body.turns, body.outer = tile.round, tiles
         for access in (*roles.panels, *roles.others):
@@ -383,6 +391,7 @@ class Tiling:
             moved = {
                 body: step,
                 tiles: tile.side * rows,
+                outer: min([abs(access.step(axis) or 0) for axis in more], default=0),
                 beside: across * lanes,
                 rounds: tile.round * step,
                 blocks: along * lanes,
@@ -394,10 +403,21 @@ class Tiling:
         tiles.compute(sums)
         tiles.store(sums)
         one = tile.side * across
-        held = float(tiles.turns * one * tile.beside * item)
-        tiles.touch("sums", held, item, float(one * item), {tiles: one, beside: int(tiles.turns) * one})
+        rows_held = int(tiles.turns) * one
+        held = float(rows_held * outer.turns * tile.beside * item)
+        moved = {tiles: one, outer: rows_held, beside: int(outer.turns) * rows_held}
+        tiles.touch("sums", held, item, float(one * item), moved)
         walks = self.steps * self.length / along if along < self.length else 0.0
-        return [top, blocks, rounds, beside, tiles, body, Loop(walks, top, lost=SHARED_ROWS * self.apart)]
+        return [
+            top,
+            blocks,
+            rounds,
+            beside,
+            outer,
+            tiles,
+            body,
+            Loop(walks, top, lost=SHARED_ROWS * self.apart),
+        ]
 
     def _served(self, one_block: bool) -> float:
         """How many places a packed panel serves: those of I, and of axes around that it does not move along.

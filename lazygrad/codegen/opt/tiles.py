@@ -43,8 +43,8 @@ PACKED_ROWS = 2
 #: Rows that a tile does not divide have code of their own, which costs more to compile than it saves where a
 #: kernel has fewer products than this.
 LONG_RUN, LAST_ROWS = 1 << 25, 1.1
-#: In rounds they are behind masks: 64 rows by fives took 1.1 of the time that they take by eights, which have
-#: longer ways to load.
+#: In rounds they are behind masks: 64 rows by fives took 1.1 of the time that they take by eights. This is
+#: for the choice among tiles of rounds.
 MASKED_ROWS = 1.05
 #: From so many products on a kernel runs in pieces.
 IN_PIECES = 1 << 22
@@ -178,7 +178,10 @@ class Tiling:
                 found.append((place, time, tile))
                 shortest = min(shortest, time)
         alike = [(time, tile) for _, time, tile in sorted(found) if time <= ALIKE * shortest]
-        return alike[0] if alike else (math.inf, None)
+        if not alike:
+            return math.inf, None
+        time, tile = alike[0]
+        return time / (MASKED_ROWS if tile.round and height % tile.side else 1.0), tile
 
     def _fits(self, side: int, vectors: int, code: tuple[int, int, int, int]) -> bool:
         """Whether the tile is held in registers, its code stays small, and a panel stays in a cache."""

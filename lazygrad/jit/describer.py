@@ -26,6 +26,7 @@ from .specs import (
     ArraySpec,
     AskedSpec,
     BoundSpec,
+    DerivedSpec,
     DictSpec,
     ManyPairsSpec,
     ManySpec,
@@ -73,6 +74,13 @@ class Describer:
             self._open.discard(id(value))
 
     def _inner(self, value: Any, name: str) -> Spec:
+        items = self._container(value, name)
+        if items is None:
+            return self._other(value, name)
+        return DerivedSpec(name, items, self._object(value, name)) if is_instance(value) else items
+
+    def _container(self, value: Any, name: str) -> Spec | None:
+        """What it holds as a container; None of what is none."""
         kind = type(value)
         if isinstance(value, (list, tuple, collections.deque, set)):
             if len(value) > MAX_ITEMS and all(type(part) in PLAIN for part in value):
@@ -87,6 +95,9 @@ class Describer:
             return PlainSpec(name, value)
         if isinstance(value, (Set, ValuesView)):
             return self._sequence(value, name)
+        return None
+
+    def _other(self, value: Any, name: str) -> Spec:
         if isinstance(value, (range, slice)):
             return PlainSpec(name, value)
         ask = how_to_ask(value)
@@ -105,8 +116,11 @@ class Describer:
 
     def _instance(self, value: Any, name: str) -> Spec:
         if is_instance(value) and not isinstance(value, (enum.Enum, Member)):
-            return ObjectSpec(name, value, {k: self.describe(v, f"{name}.{k}") for k, v in fields_of(value)})
+            return self._object(value, name)
         return SameSpec(name, value)
+
+    def _object(self, value: Any, name: str) -> ObjectSpec:
+        return ObjectSpec(name, value, {k: self.describe(v, f"{name}.{k}") for k, v in fields_of(value)})
 
     def _tensor(self, value: Tensor, name: str) -> Spec:
         first = self._number.get(id(value))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..tensor import Tensor
-from .python_values import fields_of, is_instance
+from .python_values import PLAIN, fields_of, is_instance
 
 #: Puts tensors in the places of those that were returned.
 Build = Callable[[Sequence[Tensor]], Any]
@@ -23,6 +24,8 @@ class Nest:
     def __init__(self, value: Any, existed: Callable[[Tensor], bool]) -> None:
         self.tensors: list[Tensor] = []
         self.has_objects = False
+        #: what was met and is not looked into, in which nothing is put
+        self.opaque: list[Any] = []
         self._met = 0  # tensors, as often as they were met
         self._existed = existed
         self._open: set[int] = set()
@@ -44,36 +47,54 @@ class Nest:
             self._open.discard(id(value))
 
     def _inner(self, value: Any) -> Build:
+        build = self._container(value)
+        if not is_instance(value):
+            if build is None and type(value) not in PLAIN:
+                self.opaque.append(value)
+            return build or (lambda found: value)
+        before, met = len(self.tensors), self._met
+        fields = [(name, self._part(part)) for name, part in fields_of(value)]
+        if build is not None:
+            items = build
+            return lambda found: _with_fields(items(found), fields, found)
+        self.has_objects |= self._met > met
+        if all(map(self._existed, self.tensors[before:])):
+            return lambda found: value
+        return lambda found: _with_fields(copy.copy(value), fields, found)
+
+    def _container(self, value: Any) -> Build | None:
+        """Makes a container of the same kind, with other items; None of what is none."""
         kind = type(value)
         if isinstance(value, dict):
             pairs = [(key, self._part(part)) for key, part in value.items()]
             if kind is dict:
                 return lambda found: {key: part(found) for key, part in pairs}
             return lambda found: _refilled(value, {key: part(found) for key, part in pairs})
-        if isinstance(value, (list, tuple)):
-            parts = [self._part(part) for part in value]
-            if hasattr(value, "_fields"):
-                return lambda found: kind(*[part(found) for part in parts])
-            return lambda found: kind([part(found) for part in parts])
-        if isinstance(value, set):
-            return lambda found: set(value)
-        if is_instance(value):
-            before, met = len(self.tensors), self._met
-            fields = [(name, self._part(part)) for name, part in fields_of(value)]
-            self.has_objects |= self._met > met
-            if not all(map(self._existed, self.tensors[before:])):
-                return lambda found: _with_fields(value, {name: part(found) for name, part in fields})
-        return lambda found: value
+        if not isinstance(value, (list, tuple, set, frozenset, collections.deque)):
+            return None
+        parts = [self._part(part) for part in value]
+        if kind is list:
+            return lambda found: [part(found) for part in parts]
+        if isinstance(value, tuple):
+            return lambda found: tuple.__new__(kind, [part(found) for part in parts])
+        if isinstance(value, frozenset):
+            return lambda found: frozenset.__new__(kind, [part(found) for part in parts])
+        return lambda found: _refilled(value, [part(found) for part in parts])
 
 
-def _refilled(value: dict[Any, Any], items: dict[Any, Any]) -> Any:
+def _refilled(value: Any, items: Any) -> Any:
+    """A copy with other items. What is no item (the length of a deque, what a defaultdict makes) stays."""
     made = copy.copy(value)
-    made.update(items)
+    if isinstance(made, list):
+        made[:] = items
+        return made
+    if not isinstance(made, dict):
+        made.clear()
+    (made.extend if isinstance(made, collections.deque) else made.update)(items)
     return made
 
 
-def _with_fields(value: Any, fields: dict[str, Any]) -> Any:
-    made = copy.copy(value)
-    for name, part in fields.items():
-        object.__setattr__(made, name, part)  # a frozen dataclass too
+def _with_fields(made: Any, fields: list[tuple[str, Build]], found: Sequence[Tensor]) -> Any:
+    for name, part in fields:
+        object.__setattr__(made, name, part(found))  # of a frozen dataclass too
     return made

@@ -255,6 +255,23 @@ class ObjectSpec(Spec):
         return list(self.fields.values())
 
 
+class DerivedSpec(Spec):
+    """An instance of a class that is derived from a container, and holds attributes besides its items."""
+
+    __slots__ = ("fields", "items")
+
+    def __init__(self, name: str, items: Spec, fields: ObjectSpec) -> None:
+        super().__init__(name)
+        self.items, self.fields = items, fields
+
+    def read(self, value: Any, call: Call) -> None:
+        self.items.read(value, call)
+        self.fields.read(value, call)
+
+    def parts(self) -> list[Spec]:
+        return [self.items, self.fields]
+
+
 # *** Variables
 
 

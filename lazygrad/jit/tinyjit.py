@@ -29,6 +29,7 @@ from .captured import Captured
 from .describer import Describer
 from .environment import Environment, is_unwatched
 from .errors import Changed, Mismatch, NothingToCapture, describe_fn, user_level
+from .hidden import refuse_hidden
 from .nest import Nest
 from .session import Session
 from .size_families import Families
@@ -290,6 +291,7 @@ class _State:
                 with environment.functions_that_run():
                     result = self.fxn(*args, **kwargs)
                 nest = Nest(result, session.existed)
+                refuse_hidden(self.fxn, nest.opaque, session.existed)
                 session.finish(nest.tensors)
         finally:
             session.end()

@@ -117,8 +117,10 @@ def next_panels(uops: Sequence[UOp], target: Target) -> dict[UOp, Ask]:
             }
             sources = [node for node, path in paths.items() if node.op is Ops.LOAD and {path} == filled]
             ask = _next_packed(sources, read, paths, target)
-        else:
+        elif read.dtype.count > 1:
             ask = _next_in_place([node for node in loads if paths[node] == paths[read]], read, paths, target)
+        else:
+            continue  # element by element: what follows a few such walks comes in time
         if ask is not None:
             found[read] = ask
     return found

@@ -54,20 +54,20 @@ def packed_panels(facts: Facts, target: Target) -> tuple[list[Opt], float]:
     """The Opts for a contraction that is worth packing, and the cycles it takes; [] for anything else."""
     best, least = list[Opt](), (math.inf, math.inf)
     for before, tiling in _tilings(facts, target):
-        time, tile = tiling.best()
+        time, opts = tiling.chosen()
         rows = tiling.roles.rows
         far = min((abs(access.step(rows) or math.inf) for access in tiling.roles.others), default=math.inf)
-        if tile is not None and (time, far) < least:  # of two that take the same, where rows are nearer
-            best, least = before + tiling.opts(tile), (time, far)
+        if opts and (time, far) < least:  # of two that take the same, where rows are nearer
+            best, least = before + opts, (time, far)
     return best, least[0]
 
 
 def candidates(facts: Facts, target: Target) -> list[list[Opt]]:
     """Every list of Opts that the choice is made of, that which is predicted to take least first."""
     found = [
-        (cycles(tiling.work(tile), target), before + tiling.opts(tile))
+        (cycles(work, target), before + opts)
         for before, tiling in _tilings(facts, target)
-        for tile in tiling.tiles()
+        for work, opts in tiling.listed()
     ]
     return [opts for _, opts in sorted(found, key=lambda each: each[0])]
 

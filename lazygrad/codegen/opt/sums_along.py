@@ -72,11 +72,18 @@ class SumTiling:
             if self.facts.size_of_code(copies, self.inner, self.width) <= MAX_COST:
                 yield SumTile(side, others)
 
-    def best(self) -> tuple[float, SumTile | None]:
-        """How long it takes with the first of the tiles that take about the least."""
+    def chosen(self) -> tuple[float, list[Opt]]:
+        """How long it takes with the first of the tiles that take about the least, and its Opts."""
         found = [(cycles(self.work(tile), self.target), tile) for tile in self.tiles()]
         least = min([time for time, _ in found], default=math.inf)
-        return next(((time, tile) for time, tile in found if time <= ALIKE * least), (math.inf, None))
+        return next(
+            ((time, self.opts(tile)) for time, tile in found if time <= ALIKE * least), (math.inf, [])
+        )
+
+    def listed(self) -> Iterator[tuple[list[Loop], list[Opt]]]:
+        """What the kernel does with each tile, and its Opts."""
+        for tile in self.tiles():
+            yield self.work(tile), self.opts(tile)
 
     def work(self, tile: SumTile) -> list[Loop]:
         """What the kernel does with a tile."""

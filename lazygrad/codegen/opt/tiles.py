@@ -183,6 +183,16 @@ class Tiling:
         time, tile = alike[0]
         return time / (MASKED_ROWS if tile.round and height % tile.side else 1.0), tile
 
+    def chosen(self) -> tuple[float, list[Opt]]:
+        """The same with the Opts that the tile stands for; [] where there is none."""
+        time, tile = self.best()
+        return time, [] if tile is None else self.opts(tile)
+
+    def listed(self) -> Iterator[tuple[list[Loop], list[Opt]]]:
+        """What the kernel does with each tile, and its Opts."""
+        for tile in self.tiles():
+            yield self.work(tile), self.opts(tile)
+
     def _fits(self, side: int, vectors: int, code: tuple[int, int, int, int]) -> bool:
         """Whether the tile is held in registers, its code stays small, and a panel stays in a cache."""
         target, across, sums = self.target, vectors * self.width, side * vectors

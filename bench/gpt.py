@@ -38,4 +38,8 @@ def gpt(nn: Any, *, layers: int, width: int, tokens: int, vocabulary: int, head_
                 x = block(x)
             return self.norm(x) @ self.tokens.weight.T
 
-    return GPT().train()
+    network = GPT().train()
+    for parameter in network.parameters():  # as GPT-2's: of larger ones all but a few probabilities are 0
+        if parameter.ndim > 1:
+            nn.init.normal_(parameter, std=0.02)
+    return network

@@ -41,6 +41,7 @@ LATER = frozenset(
         Ops.FETCH,
         Ops.COMMIT,
         Ops.WAIT,
+        Ops.PREFETCH,
         Ops.INDEX,
         Ops.STORE,
         Ops.LOAD,

@@ -27,7 +27,9 @@ from .work import guessing
 def choose_lanes(sink: UOp, target: Target) -> tuple[UOp, set[UOp]]:
     """The graph with its lane ranges cut to the width of vectors, and these ranges.
 
-    No two lane ranges are open at the same time, so that a vector has one range along its lanes.
+    No two lane ranges are open at the same time, so that a vector has one range along its lanes. So a range
+    is chosen if it saves more than those together that it is open with, and that are not open with each
+    other, as the loops over a row for its maximum, its sum, and its results.
     """
     widest = target.vector_bytes or target.load_bytes
     nodes = sink.toposort()
@@ -36,10 +38,17 @@ def choose_lanes(sink: UOp, target: Target) -> tuple[UOp, set[UOp]]:
         return sink, set()
     widths = {r: largest_power_of_two(r.src[0].arg, widest // _element_bytes(nodes, r)) for r in found}
     saved = _instructions_saved(nodes, widths, target.core)
+    order = [r for r in sorted(found, key=lambda r: (-saved[r], r.arg.id)) if saved[r] > 0]
+    meeting = _meeting(nodes, order)
     chosen: list[UOp] = []
-    for r in sorted(found, key=lambda r: (-saved[r], r.arg.id)):
-        if saved[r] > 0 and not any(_meet(nodes, r, other) for other in chosen):
-            chosen.append(r)
+    for place, r in enumerate(order):
+        if meeting[r].isdisjoint(chosen):
+            others: list[UOp] = []
+            for other in order[place + 1 :]:
+                if other in meeting[r] and meeting[other].isdisjoint((*chosen, *others)):
+                    others.append(other)
+            if sum([saved[other] for other in others]) <= saved[r]:
+                chosen.append(r)
     lanes: set[UOp] = set()
     mapping: dict[UOp, UOp] = {}
     fresh = 1 + max(r.arg.id for r in nodes if r.op is Ops.RANGE)
@@ -96,8 +105,14 @@ def _has_neighbours(load: UOp, lanes: UOp, widths: dict[UOp, int]) -> bool:
     )
 
 
-def _meet(nodes: list[UOp], a: UOp, b: UOp) -> bool:
-    return any(a in ranges_of(node) and b in ranges_of(node) for node in nodes)
+def _meeting(nodes: list[UOp], ranges: list[UOp]) -> dict[UOp, set[UOp]]:
+    """For each of some ranges, the others of them that are open where it is."""
+    meeting: dict[UOp, set[UOp]] = {r: set() for r in ranges}
+    if len(ranges) > 1:
+        for together in {ranges_of(node).intersection(ranges) for node in nodes}:
+            for r in together:
+                meeting[r] |= together
+    return meeting
 
 
 def _element_bytes(nodes: list[UOp], r: UOp) -> int:

@@ -104,9 +104,17 @@ stage_times: dict[str, float] = {}
 
 
 def stages(
-    ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = (), applied: list[Opt] | None = None
+    ast: UOp,
+    renderer: Renderer,
+    opts: Sequence[Opt] | None = (),
+    applied: list[Opt] | None = None,
+    *,
+    wanted: Sequence[str] | None = None,
 ) -> Iterator[tuple[str, Any]]:
-    """(name of the pass, what it made), in order. The Opts (None: chosen here) are added to `applied`."""
+    """(name of the pass, what it made), in order. The Opts (None: chosen here) are added to `applied`.
+
+    wanted  of a kernel of several nests, the passes whose forms are asked for; None: all
+    """
     ast = as_taken(ast, renderer.target)
     buffers = tuple(node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL)
     job = Job(renderer, opts, [] if applied is None else applied, buffers)
@@ -122,9 +130,10 @@ def stages(
             form = step.run(form, job)
         elif step.form < 7:
             nests = _of_each(nests, step, job)
-            form = beside(nests)
+            if wanted is None or CHECK or step.name in wanted:
+                form = beside(nests)
         else:
-            form = step.run(form, job)
+            form = step.run(beside(nests), job)
         stage_times[step.name] = stage_times.get(step.name, 0.0) + time.perf_counter() - start
         if CHECK == 1:
             verify(form, SPECS[step.form], step.name, renderer.supports if step.form >= 6 else None)
@@ -147,7 +156,7 @@ def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = No
         return loop_spec(ast, loop, specs, renderer.target.name)
     ast = as_taken(ast, renderer.target)
     applied: list[Opt] = []
-    forms = dict(stages(ast, renderer, opts, applied))
+    forms = dict(stages(ast, renderer, opts, applied, wanted=("lower", "apply opts")))
     start = time.perf_counter()
     if is_written(ast):
         spec = written_spec(ast, renderer, forms["linearize"], applied)

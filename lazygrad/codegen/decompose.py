@@ -343,7 +343,12 @@ def from_arithmetic(ctx: Abilities, n: UOp) -> UOp:
     """A transcendental function from arithmetic; of narrow types in float32, rounded."""
     if n.dtype.scalar_type not in (dtypes.float32, dtypes.float64):
         return in_float32(n)
-    return DECOMPOSITIONS[n.op](*n.src, has_float64=ctx.has(Ops.ADD, dtypes.float64))
+    return DECOMPOSITIONS[n.op](
+        *n.src,
+        has_float64=ctx.has(Ops.ADD, dtypes.float64),
+        has_fma=ctx.has(Ops.MULACC, n.dtype),
+        has_ldexp=ctx.has(Ops.LDEXP, n.dtype),
+    )
 
 
 def in_float32(n: UOp) -> UOp:
@@ -363,7 +368,7 @@ functions = PatternMatcher(
 # *** what has no other form must be there
 
 _NATIVE = (
-    *(Ops.ADD, Ops.MUL, Ops.FDIV, Ops.SQRT, Ops.FMOD, Ops.MULACC),
+    *(Ops.ADD, Ops.MUL, Ops.FDIV, Ops.SQRT, Ops.FMOD, Ops.MULACC, Ops.LDEXP),
     *(Ops.AND, Ops.OR, Ops.XOR, Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE),
 )
 

@@ -59,7 +59,7 @@ def _last_stores(block: Block) -> list[UOp]:
         if not _of_one_thread(_condition(item)) or (found and _condition(item) is not _condition(found[0])):
             break
         found.insert(0, item)
-    rest = block.items[: len(block.items) - len(found)]
+    rest = block.items[: len(block.items) - len(found)] if found else []
     return [] if any(_writes_memory(item) for item in rest) else found
 
 

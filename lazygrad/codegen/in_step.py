@@ -30,7 +30,7 @@ from ..target import Target
 from .chosen import chosen, launch_cycles
 from .opt import KernelOptError, Loops, Opt, OptOps, apply_opt, apply_opts
 from .opt.actions import MAX_PIECES
-from .opt.threads import PIECE
+from .opt.threads import FEWEST, PIECE
 
 
 def shared_memory(nests: Sequence[UOp]) -> frozenset[int]:
@@ -53,6 +53,11 @@ def memory_of(store: UOp) -> int:
     return number
 
 
+#: Nests that all stay whole alone are cut if two cores take at most this part of the time: as a kernel of
+#: FEWEST pieces does, whose other half is FEWEST / 2 times the waking.
+FEWEST_SHARE = 1 / 2 + 1 / FEWEST
+
+
 class Cut(NamedTuple):
     """A loop that may be cut into equal parts: its axis, its turns, and M of each memory that nests share."""
 
@@ -69,22 +74,61 @@ def pieces_in_step(nests: tuple[UOp, ...], target: Target) -> list[list[Opt]] | 
     if target.grid or target.threads < 2:
         return None
     choices = [chosen(nest, target) for nest in nests]
-    alone = [_shares(nest, each.opts, target) for nest, each in zip(nests, choices, strict=True)]
-    if max(alone) == 1:
-        return None
     plain = [[opt for opt in each.opts if opt.op is not OptOps.THREAD] for each in choices]
-    found = cut_alike(nests, plain, target)
-    if found is None:
+    cycles, fork = sum(each.cycles for each in choices), target.launch.fork
+    cut = in_pieces(nests, plain, int(cycles / (PIECE * fork)), target)
+    if cut is None:
         return None
-    fork, cycles = target.launch.fork, sum(each.cycles for each in choices)
+    alone = [_shares(nest, each.opts, target) for nest, each in zip(nests, choices, strict=True)]
     apart = sum(each.cycles / share for each, share in zip(choices, alone, strict=True))
-    apart += fork * (sum(share > 1 for share in alone) - 1) + launch_cycles(target) * (len(nests) - 1)
-    most = min(int(cycles / (PIECE * fork)), MAX_PIECES)
-    turns = math.gcd(*[cut.turns for cut in found])
-    pieces = max(n for n in range(1, max(min(most, turns), 1) + 1) if turns % n == 0)
-    if pieces < 2 or cycles / pieces > apart:
+    apart += fork * sum(share > 1 for share in alone) + launch_cycles(target) * (len(nests) - 1)
+    if max(alone) == 1 and cycles / 2 + fork > apart * FEWEST_SHARE:
         return None
-    return [[*own, Opt(OptOps.THREAD, cut.axis, pieces)] for own, cut in zip(plain, found, strict=True)]
+    return cut.opts if cycles / cut.shares + fork <= apart else None
+
+
+class Pieces(NamedTuple):
+    """Opts of nests in pieces that keep step, and how many times the longest piece is all of them."""
+
+    opts: list[list[Opt]]
+    shares: float
+
+
+def in_pieces(
+    nests: Sequence[UOp], opts: Sequence[Sequence[Opt]], most: int, target: Target
+) -> Pieces | None:
+    """Nests in at most so many pieces that keep step; None where there are no two.
+
+    The nth parts of loops with equally many turns are the same memory for each n. Those with more turns are
+    walked in blocks, so that there are as many; where they cannot be, a part is a whole number of turns of
+    all.
+    """
+    found = cut_alike(nests, opts, target)
+    turns = 1 if found is None else math.gcd(*[cut.turns for cut in found])
+    most = min(most, turns, MAX_PIECES)
+    if found is None or most < 2:
+        return None
+    equal = max(n for n in range(1, most + 1) if turns % n == 0)
+    longest = math.ceil(turns / most)
+    if turns / longest > equal:
+        blocks = [[Opt(OptOps.TILE, cut.axis, cut.turns // turns)] * (cut.turns > turns) for cut in found]
+        walked = [[*own, *block] for own, block in zip(opts, blocks, strict=True)]
+        made = _with_pieces(found, walked, math.ceil(turns / longest))
+        if all(_is_possible(nest, own, target) for nest, own in zip(nests, made, strict=True)):
+            return Pieces(made, turns / longest)
+    return Pieces(_with_pieces(found, opts, equal), equal) if equal > 1 else None
+
+
+def _with_pieces(cuts: Sequence[Cut], opts: Sequence[Sequence[Opt]], pieces: int) -> list[list[Opt]]:
+    return [[*own, Opt(OptOps.THREAD, cut.axis, pieces)] for own, cut in zip(opts, cuts, strict=True)]
+
+
+def _is_possible(nest: UOp, opts: Sequence[Opt], target: Target) -> bool:
+    try:
+        apply_opts(Loops.of(nest), opts, target)
+    except KernelOptError:
+        return False
+    return True
 
 
 def _shares(nest: UOp, opts: Sequence[Opt], target: Target) -> float:

@@ -133,17 +133,24 @@ class Traffic:
     parts: int = 1
     spread: int = 0
 
-    def footprint(self, inside: Sequence[Loop], line: int) -> float:
-        """Bytes of the lines of memory that it touches while these loops turn."""
-        places, nearest = 1.0, math.inf
-        for loop in inside:
+    def footprints(self, path: Sequence[Loop], line: int) -> list[float]:
+        """For each loop of a path, innermost first, the bytes of the lines of memory that are touched while
+        it turns, and those before it.
+        """
+        part, most = self.nbytes / self.parts, max(self.whole, line)
+        places, nearest, waste = 1.0, math.inf, 1.0
+        if part < line:
+            waste = max(1.0, line / part)
+        found = []
+        for loop in path:
             step = self.steps.get(loop)
             if step and loop.turns > 1:
                 places *= loop.turns
                 nearest = min(nearest, abs(step) * self.item)
-        part = self.nbytes / self.parts
-        waste = max(1.0, min(nearest, line) / part) if part < line else 1.0
-        return min(self.nbytes * waste * places, max(self.whole, line))
+                if part < line:
+                    waste = max(1.0, min(nearest, line) / part)
+            found.append(min(self.nbytes * waste * places, most))
+        return found
 
     def starts(self, inside: Sequence[Loop], line: int) -> float:
         """How often a walk through the memory goes on elsewhere, all parts and turns together.
@@ -185,9 +192,11 @@ def guessing(count: float, core: Core) -> float:
     return GUESSED_WRONG * core.missed * count
 
 
-def cycles(loops: Sequence[Loop], target: Target) -> float:
-    """About how many cycles the work takes."""
+def cycles(loops: Sequence[Loop], target: Target, most: float = math.inf) -> float:
+    """About how many cycles the work takes. Where that is more than `most`, some number that is more too."""
     total = computing = issued(loops, target)
+    if total > most:
+        return total
     for alone, fetching in zip(ALONE, fetched(loops, target), strict=False):
         total = max(total, max(computing, fetching) + alone * min(computing, fetching))
     if target.memory.start:  # nothing can be computed yet
@@ -200,7 +209,8 @@ def cycles(loops: Sequence[Loop], target: Target) -> float:
 
 def issued(loops: Sequence[Loop], target: Target) -> float:
     """Cycles that the work takes where all that it touches is in the first cache."""
-    return sum([_turn(loop, target) * loop.times() for loop in loops])
+    busy = [loop for loop in loops if loop.issued or loop.waits or loop.lost or loop.accumulators]
+    return sum([_turn(loop, target) * loop.times() for loop in busy])
 
 
 def _turn(loop: Loop, target: Target) -> float:
@@ -237,13 +247,17 @@ def begun(loops: Sequence[Loop], target: Target) -> float:
 def fetched(loops: Sequence[Loop], target: Target) -> list[float]:
     """For each cache, innermost first, the cycles in which the lines come that it does not have."""
     line = target.memory.line
-    touched = [(traffic, loop.path()) for loop in loops for traffic in loop.traffic.values()]
-    if sum([traffic.footprint(path, line) for traffic, path in touched]) <= target.memory.sizes[0]:
+    touched = []
+    for loop in loops:
+        if loop.traffic:
+            path = loop.path()
+            touched += [(traffic, path, traffic.footprints(path, line)) for traffic in loop.traffic.values()]
+    if sum([footprints[-1] for _, _, footprints in touched]) <= target.memory.sizes[0]:
         return []
     inner: dict[Loop, float] = {}  # what a loop touches while it turns
-    for traffic, path in touched:
-        for depth, around in enumerate(path):
-            inner[around] = inner.get(around, 0.0) + traffic.footprint(path[: depth + 1], line)
+    for _, path, footprints in touched:
+        for around, nbytes in zip(path, footprints, strict=True):
+            inner[around] = inner.get(around, 0.0) + nbytes
     found = []
     for level, (size, rate) in enumerate(zip(target.memory.sizes, target.memory.rates, strict=False)):
         own = size * SHARED if level == 2 else size
@@ -251,13 +265,13 @@ def fetched(loops: Sequence[Loop], target: Target) -> list[float]:
             break  # all of it is still there from the run before
         waiting: dict[tuple[int, Loop], float] = {}
         longest = 0.0
-        for traffic, path in touched:
+        for traffic, path, footprints in touched:
             fitting = 0
             while fitting < len(path) and inner[path[fitting]] <= own:
                 fitting += 1
             # Of the next loop one turn fits: what a turn leaves in the cache serves the following one.
             inside, outside = path[: fitting + 1], path[fitting + 1 :]
-            nbytes = traffic.footprint(inside, line)
+            nbytes = footprints[len(inside) - 1]
             jumps = traffic.jumps(inside, target.memory, nbytes / line)
             again = math.prod([around.turns for around in outside])
             if level == 2:

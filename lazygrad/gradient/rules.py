@@ -345,6 +345,7 @@ GRADIENTS: dict[Ops, Rule] = {
     Ops.CUSTOM: NO_GRADIENT,  # its author may say one: then it stands below a FUNCTION
     Ops.LOOP: NO_GRADIENT,  # as does a loop
     **dict.fromkeys((Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR, *COMPARISONS), NO_GRADIENT),
+    Ops.LDEXP: NO_GRADIENT,  # what functions are made of on their target
     Ops.CHECK: NO_GRADIENT,  # its values are indices, or whether they are good
     **dict.fromkeys((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.DEVICE, Ops.UNIQUE, Ops.KERNEL), NO_GRADIENT),
     **dict.fromkeys((Ops.CONST, Ops.IOTA, Ops.BIND, Ops.DEFINE_VAR), NO_GRADIENT),

@@ -88,6 +88,9 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
 
     # *** of a kernel's AST
 
+    below: tuple[Node, ...]
+    """ir/uop: on a SINK, every node below it, each after its sources."""
+
     buffer_count: int
     """schedule/items: how many buffers the kernel takes."""
 

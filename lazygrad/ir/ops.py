@@ -74,6 +74,7 @@ class Ops(IntMember):
     COMMIT = 101
     WAIT = 102
     SHUFFLE = 103
+    PREFETCH = 105
     INDEX = 44
     STORE = 45
     LOAD = 46
@@ -117,6 +118,7 @@ class Ops(IntMember):
     XOR = 80
     SHL = 81
     SHR = 82
+    LDEXP = 105
     # elementwise, three sources
     WHERE = 83
     MULACC = 84
@@ -260,6 +262,13 @@ def _shr(dtype: DType, a: int, b: int) -> int:
     return a >> b if 0 <= b < dtype.scalar_type.itemsize * 8 else (-1 if a < 0 else 0)
 
 
+def _ldexp(dtype: DType, n: int, x: float) -> float:
+    try:
+        return math.ldexp(x, n)
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
 def _mulacc(dtype: DType, a: Any, b: Any, c: Any) -> Any:
     """a*b+c with one rounding; the caller's rounding to dtype must then see the exact sum."""
     if not dtypes.is_float(dtype) or not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
@@ -367,6 +376,8 @@ OPS: dict[Ops, OpInfo] = {
     Ops.XOR: _binary(_plain(operator.xor), "^", identity=lambda d: cast_value(0, d), commutes=True),
     Ops.SHL: _binary(_shl, "<<"),
     Ops.SHR: _binary(_shr, ">>"),
+    # LDEXP(n, x) is x·2**n, rounded once; n is an integer as wide as x
+    Ops.LDEXP: OpInfo(Kind.ELEMENTWISE, 2, _second, _ldexp, cost=2),
     Ops.WHERE: OpInfo(Kind.ELEMENTWISE, 3, _second, lambda dtype, c, a, b: a if c else b),
     Ops.MULACC: OpInfo(Kind.ELEMENTWISE, 3, _same, _mulacc, cost=1),
     # DP4A(a, b, c): four products of bytes in words, those of a unsigned, those of b signed; int32 alone
@@ -395,7 +406,7 @@ OPS: dict[Ops, OpInfo] = {
     **dict.fromkeys((Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT, Ops.WMMA, Ops.SHUFFLE), _DATA),
     **dict.fromkeys((Ops.SINK, Ops.NOOP, Ops.DEVICE, Ops.UNIQUE, Ops.KERNEL, Ops.STORE), _STRUCTURE),
     **dict.fromkeys((Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF, Ops.BARRIER, Ops.BREAK), _STRUCTURE),
-    **dict.fromkeys((Ops.FETCH, Ops.COMMIT, Ops.WAIT), _STRUCTURE),
+    **dict.fromkeys((Ops.FETCH, Ops.COMMIT, Ops.WAIT, Ops.PREFETCH), _STRUCTURE),
 }
 
 

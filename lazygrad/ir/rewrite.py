@@ -45,6 +45,17 @@ def observe(callback: Observer) -> Iterator[None]:
         _observers.callbacks = outer
 
 
+@contextlib.contextmanager
+def unobserved() -> Iterator[None]:
+    """Nobody watches the rewrites of this thread inside."""
+    outer = _observers.callbacks
+    _observers.callbacks = ()
+    try:
+        yield
+    finally:
+        _observers.callbacks = outer
+
+
 def watched() -> bool:
     """Whether somebody watches the rewrites of this thread."""
     return bool(_observers.callbacks)

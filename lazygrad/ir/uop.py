@@ -22,7 +22,7 @@ from .ops import OPS, Ops
 
 Key = tuple[Any, ...]
 
-CONST, FUNCTION = Ops.CONST, Ops.FUNCTION  # as plain names: every new node asks for them
+CONST, FUNCTION, SINK = Ops.CONST, Ops.FUNCTION, Ops.SINK  # as plain names: every new node asks for two
 
 
 class _Ref(weakref.ref["UOp"]):
@@ -139,8 +139,16 @@ class UOp(Arithmetic):
         )
 
     def toposort(self) -> list[UOp]:
-        """Every node below (and this one, last), each after its sources, in the order of first visit."""
-        return _all_below((self,))
+        """Every node below (and this one, last), each after its sources, in the order of first visit.
+
+        A SINK remembers what is below it: each pass over a kernel asks, and most change few kernels.
+        """
+        if self.op is not SINK:
+            return _all_below((self,))
+        below = self.facts.get("below")
+        if below is None:
+            below = self.facts["below"] = tuple(_all_below(self.src))
+        return [*below, self]
 
     def __repr__(self) -> str:
         return _print(self)

@@ -21,6 +21,7 @@ from ..config import DEBUG, JIT
 from ..events import listeners, tell
 from ..locks import lock_across_fork
 from ..report.terminal import show
+from ..tensor import Tensor
 from ..tensor.storage import Storage
 from ..tensor.tracebacks import shorten
 from .bytecode import in_own_mode
@@ -35,7 +36,7 @@ from .session import Session
 from .size_families import Families
 from .specs import Call, Spec, binds_in, note_bind
 from .stored import stored_capture
-from .tensor_memory import computed, settled
+from .tensor_memory import computed, put_into_memory, settled
 from .written_memory import begin_writes
 
 P = ParamSpec("P")
@@ -168,6 +169,8 @@ class _State:
             if self.calls >= 2 and JIT.value:
                 return self._replay(args, kwargs)
             if self.calls == 0 or not JIT.value:
+                if JIT.value:
+                    _put_into_memory(args, kwargs)
                 result = self._plain(args, kwargs)
                 self.calls = max(self.calls, 1)
                 return result
@@ -323,6 +326,13 @@ class _State:
         self.used = captured
         self.captures.insert(0, captured)
         self.captures = _kept(self.captures)
+
+
+def _put_into_memory(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Compute tensors that are arguments first, as a capture does, which finds the plan of the first call."""
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, Tensor):
+            put_into_memory(value)
 
 
 def _kept(captures: list[Captured]) -> list[Captured]:

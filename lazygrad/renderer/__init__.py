@@ -144,7 +144,9 @@ class ProgramSpec:
         for u in uops:
             if u.op in (Ops.LOAD, Ops.STORE):
                 touched = outs if u.op is Ops.STORE else ins
-                touched.update(b.arg for b in toposort((u.src[0].src[0],)) if b.op is Ops.DEFINE_GLOBAL)
+                memory = u.src[0].src[0]
+                below = (memory,) if memory.op is Ops.DEFINE_GLOBAL else toposort((memory,))
+                touched.update([b.arg for b in below if b.op is Ops.DEFINE_GLOBAL])
             elif u.op is Ops.FETCH:
                 ins.add(u.src[1].src[0].arg)
             elif u.op is Ops.SPECIAL:

@@ -29,12 +29,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..dtype import PtrDType
 from ..ir.args import AxisType
 from ..ir.index import bounds
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..target import Target
+from .prefetch import bytes_of
 
 #: A step asks for so many lines at most, and there are at most so many steps for each line.
 MOST_LINES, MOST_STEPS = 4, 8
@@ -139,7 +139,7 @@ def _next_packed(sources: list[UOp], read: UOp, paths: dict[UOp, Path], target: 
     region = walks.region(filling[len(around) :])
     if region is None or region.rows > 1:
         return None
-    if _bytes_of(read.src[0].src[0]) + region.nbytes > target.memory.second:
+    if bytes_of(read.src[0].src[0]) + region.nbytes > target.memory.second:
         return None
     return _ask(sources[0].src[0].src[0], walks, region, read, reading, len(around), target)
 
@@ -167,7 +167,7 @@ def _ask(
     sums = inside[len(tiles) :]
     if not sums or any(loop.arg.kind is not AxisType.REDUCE for loop in sums):
         return None
-    if buffer.op is not Ops.DEFINE_GLOBAL or 2 * _bytes_of(buffer) < target.memory.second:
+    if buffer.op is not Ops.DEFINE_GLOBAL or 2 * bytes_of(buffer) < target.memory.second:
         return None
     place = _place(read)
     one = math.gcd(*(place.steps.get(loop, 0) for loop in sums)) if place is not None else 0
@@ -272,11 +272,6 @@ def _linear(place: UOp) -> _Linear | None:
         return None
     factor = second.constant if place.op is Ops.MUL else 1 << second.constant
     return _Linear(first.constant * factor, {loop: step * factor for loop, step in first.steps.items()})
-
-
-def _bytes_of(memory: UOp) -> int:
-    dtype = memory.dtype
-    return dtype.size * dtype.base.itemsize if isinstance(dtype, PtrDType) else 0
 
 
 def _turns(loop: UOp) -> int:

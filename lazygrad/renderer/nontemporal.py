@@ -6,8 +6,8 @@ An ordinary store first reads the line of memory that it writes to, so that a co
 A nontemporal one writes a whole line without that. What it wrote is then in no cache, which is a loss where
 the next kernel would have found it there. So it is for a buffer
 
-- of which this kernel writes at least as many bytes as the last cache holds: its first lines would have left
-  that cache again when the kernel ends;
+- of which this kernel writes at least as many bytes as the last cache holds (and not fewer bytes more often):
+  its first lines would have left that cache again when the kernel ends;
 - from which it does not read: those lines are in a cache already;
 - to whole lines (`Target.past_caches`), at places that are multiples of one. Whether the buffer itself begins
   at a multiple is asked when the kernel runs.
@@ -25,6 +25,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..target import Target
 from .alignment import multiple_of
+from .prefetch import bytes_of
 
 
 def nontemporal_stores(uops: Sequence[UOp], target: Target) -> frozenset[UOp]:
@@ -49,7 +50,8 @@ def nontemporal_stores(uops: Sequence[UOp], target: Target) -> frozenset[UOp]:
                 found.append(node)
     return frozenset(
         store for store in found
-        if written[store.src[0].src[0]] >= target.memory.caches[-1] and store.src[0].src[0] not in read
+        if min(written[store.src[0].src[0]], bytes_of(store.src[0].src[0])) >= target.memory.caches[-1]
+        and store.src[0].src[0] not in read
     )  # fmt: skip
 
 

@@ -14,6 +14,13 @@ of numbers in packed blocks, fills the core's window with that, and waits. So it
 
 A buffer of which less is read in a turn is asked for less far ahead: all as many turns. `Memory.ahead` says
 how many bytes, where it was measured that this is worth its instructions.
+
+`Memory.computing` says the same of two other kinds of kernels, for buffers that the second cache does not
+hold and that each loop reads from end to end:
+
+- what computes much of each line, as exponentials are;
+- what walks each row in several loops, one after the other, as a softmax does: all but the first find it in a
+  cache, and leave memory alone meanwhile. Of these, the loop that computes most asks for the next row.
 """
 
 from __future__ import annotations
@@ -24,13 +31,20 @@ from collections.abc import Sequence
 from ..dtype import PtrDType
 from ..ir.args import AxisType
 from ..ir.index import bounds
-from ..ir.ops import ELEMENTWISE, Ops
+from ..ir.ops import ELEMENTWISE, LANEWISE, OPS, Ops, execute
 from ..ir.uop import UOp
 from ..target import Target
+
+#: From so many instructions for a line on, a kernel computes much of it: a copy loses by asking for lines.
+MUCH = 12.0
 
 
 def prefetched_loads(uops: Sequence[UOp], target: Target) -> dict[UOp, int]:
     """LOAD of a linear program → how many bytes behind its place are asked for too."""
+    return {**_of_computing(uops, target), **_of_products(uops, target)}
+
+
+def _of_products(uops: Sequence[UOp], target: Target) -> dict[UOp, int]:
     if not target.memory.ahead:
         return {}
     open_loops: list[UOp] = []
@@ -49,7 +63,7 @@ def prefetched_loads(uops: Sequence[UOp], target: Target) -> dict[UOp, int]:
         for buffer, some in loads.items()
         if _is_read_once(buffer, some, turns)
     }
-    if sum([_bytes_of(buffer) for buffer in found]) <= target.memory.sizes[0]:
+    if sum([bytes_of(buffer) for buffer in found]) <= target.memory.sizes[0]:
         return {}
     most = max(found.values(), default=1)
     return {
@@ -59,7 +73,8 @@ def prefetched_loads(uops: Sequence[UOp], target: Target) -> dict[UOp, int]:
     }
 
 
-def _bytes_of(buffer: UOp) -> int:
+def bytes_of(buffer: UOp) -> int:
+    """The bytes of a buffer; 0 of what is none."""
     dtype = buffer.dtype
     return dtype.size * dtype.base.itemsize if isinstance(dtype, PtrDType) else 0
 
@@ -93,3 +108,107 @@ def _is_read_once(buffer: UOp, loads: list[UOp], turns: dict[UOp, tuple[UOp, ...
 def _turns(loop: UOp) -> int:
     first = bounds(loop.src[0])[0] if len(loop.src) > 1 else 0
     return max(bounds(loop.src[-1])[1] - first, 0)
+
+
+# *** kernels that compute
+
+
+class _Walk:
+    """A loop without loops in it: those around it, it included, what it computes, what it loads of memory."""
+
+    def __init__(self, around: tuple[UOp, ...]) -> None:
+        self.around = around
+        self.instructions = 0.0
+        self.loads: dict[UOp, list[UOp]] = {}
+
+    def lines(self, line: int) -> float:
+        """How many it loads in a turn."""
+        return sum(map(_nbytes, (load for loads in self.loads.values() for load in loads))) / line
+
+    def row_of(self, buffer: UOp) -> int | None:
+        """Bytes that it walks from end to end; None if it leaves much of the buffer out or turns back."""
+        loads, loop = self.loads[buffer], self.around[-1]
+        nbytes, item = sum(map(_nbytes, loads)), _nbytes(loads[0]) // loads[0].dtype.count
+        if not all(_step(load.src[0].src[1], loop) == nbytes // item for load in loads):
+            return None
+        if not all(any(loop in load.src[0].src[1].toposort() for load in loads) for loop in self.around):
+            return None
+        every = nbytes * math.prod(map(_turns, self.around))
+        whole = bytes_of(buffer)  # the last lines of rows may be loaded behind the loop
+        return nbytes * _turns(loop) if 3 * whole <= 4 * every < 8 * whole else None
+
+
+def _of_computing(uops: Sequence[UOp], target: Target) -> dict[UOp, int]:
+    memory = target.memory
+    if not memory.computing:
+        return {}
+    walks = _walks(uops, target)
+    found: dict[UOp, int] = {}
+    for buffer in dict.fromkeys(buffer for walk in walks for buffer in walk.loads):
+        readers = [walk for walk in walks if buffer in walk.loads]
+        rows = [walk.row_of(buffer) for walk in readers]
+        if bytes_of(buffer) <= memory.second or None in rows:
+            continue
+        first, *again = readers
+        if not again:
+            asking, ahead = first, memory.computing
+            if first.instructions < MUCH * first.lines(memory.line):
+                continue
+        else:
+            asking, ahead = (
+                max(again, key=lambda walk: walk.instructions),
+                max(memory.computing, rows[0] or 0),
+            )
+            if len(asking.around) < 2 or ahead > memory.second // 2:
+                continue
+        found.update(dict.fromkeys(asking.loads[buffer], ahead))
+    return found
+
+
+def _walks(uops: Sequence[UOp], target: Target) -> list[_Walk]:
+    """The innermost loops of a linear program."""
+    around: list[UOp] = []
+    found: list[_Walk] = []
+    now: _Walk | None = None
+    for node in uops:
+        if node.op is Ops.RANGE:
+            around.append(node)
+            now = _Walk(tuple(around))
+        elif node.op is Ops.ENDRANGE:
+            around.pop()
+            if now is not None:
+                found.append(now)
+            now = None
+        elif now is None:
+            continue
+        elif node.op is Ops.LOAD and node.src[0].op is Ops.INDEX:
+            buffer = node.src[0].src[0]
+            if buffer.op is Ops.DEFINE_GLOBAL and node.src[0].src[1].dtype.count == 1:
+                now.loads.setdefault(buffer, []).append(node)
+        elif node.op in LANEWISE and node.dtype.count > 1 and node.op is not Ops.BITCAST:
+            now.instructions += OPS[node.op].cost * max(1.0, node.dtype.itemsize / target.vector_bytes)
+    return found
+
+
+def _step(place: UOp, loop: UOp) -> int | None:
+    """By how many elements a turn of a loop moves a place; None where only the data knows."""
+    first, second = (_place_at(place, loop, turn) for turn in (0, 1))
+    return None if first is None or second is None else second - first
+
+
+def _place_at(place: UOp, loop: UOp, turn: int) -> int | None:
+    """A place in this turn of a loop, in the first one of all others."""
+    values: dict[UOp, int] = {}
+    for node in place.toposort():
+        if node.dtype.count > 1:
+            return None
+        if node.op is Ops.CONST:
+            values[node] = int(node.arg)
+        elif node.op in (Ops.RANGE, Ops.DEFINE_VAR):
+            values[node] = turn if node is loop else 0
+        elif node.op in ELEMENTWISE:
+            sources = tuple([values[s] for s in node.src])
+            values[node] = int(execute(node.op, node.dtype, sources, node.src[-1].dtype))
+        else:
+            return None
+    return values[place]

@@ -17,6 +17,7 @@ from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
 from ..shape.tracker import ShapeTracker
+from .checked_once import CheckedOnce
 from .graph import binds_in_args, binds_of
 from .group import Group, numel
 from .in_memory import is_held
@@ -46,6 +47,7 @@ class _Assembler:
         self.position = {kernel: number for number, kernel in enumerate(writes.order)}
         self.sizes: dict[Ref, int] = {}
         self.site_place: dict[int, int] | None = None
+        self.checked = CheckedOnce(writes.before)
 
     def template(self) -> Template:
         """All kernels."""
@@ -196,7 +198,8 @@ class _Assembler:
 
     def _compute(self, group: Group, targets: list[Store], outputs: list[Output]) -> KernelTemplate:
         where = functools.partial(self._where_is, kernel=group.id)
-        builder = AstBuilder(group, self.placed.home, where, self._size_of, len(outputs))
+        checked = self.checked.before(group.id)
+        builder = AstBuilder(group, self.placed.home, where, self._size_of, len(outputs), checked)
         stores = [
             builder.store(number, node, assign.arg if assign is not None else None, output.size)
             for number, ((node, assign), output) in enumerate(zip(targets, outputs, strict=True))
@@ -204,7 +207,8 @@ class _Assembler:
         binds: list[Ref] = [self._bind_reference(bind) for bind in builder.binds]
         metadata = builder.latest_first([node for node, _ in targets])
         made = KernelTemplate(builder.kernel(stores), outputs, list(builder.inputs), binds, metadata)
-        made.sites = tuple([self._walked_site(site) for site in builder.sites])
+        made.sites = tuple([self._walked_site(node.facts.get("site")) for node in builder.checks])
+        self.checked.note(group.id, builder.checks, made)
         return made
 
     def _walked_site(self, site: Any) -> int | None:

@@ -1,4 +1,5 @@
-"""What `checkpoint` did to a plan, beside the plan of the same graph in which nothing is computed again.
+"""Whether a plan with checkpoints needs less memory than that of the same graph in which nothing is computed
+again. If it does not, the latter is taken: a checkpoint never raises the peak.
 
 Nodes of a second computation say what they stand for (`facts["checkpointed"]`): the value that a checkpoint
 begins with, or the gradient that it waits for. With these in their places the second computation is the
@@ -7,7 +8,10 @@ first one, node by node.
 
 from __future__ import annotations
 
-from ..ir.uop import UOp
+from dataclasses import replace
+
+from ..config import DEBUG
+from ..ir.uop import UOp, keep_origin
 from ..target import Target
 from .again import operations
 from .graph import Asked
@@ -18,8 +22,11 @@ from .versions import effective
 
 
 def without_checkpoints(asked: Asked) -> Asked | None:
-    """The graph without second computations; None where there are none."""
+    """The graph without second computations; None where there are none, or where what is asked for is a value
+    of the rest too.
+    """
     made: dict[UOp, UOp] = {}
+    back: dict[UOp, UOp] = {}
     for node in asked.order:
         if "checkpointed" in node.facts:
             first = effective(node.facts["checkpointed"])
@@ -27,22 +34,35 @@ def without_checkpoints(asked: Asked) -> Asked | None:
             continue
         sources = [effective(source) for source in node.src]
         if any(source in made for source in sources):
-            new = tuple(made.get(e, source) for e, source in zip(sources, node.src, strict=True))
-            made[node] = effective(UOp(node.op, node.dtype, new, node.arg))
+            src = tuple(made.get(e, source) for e, source in zip(sources, node.src, strict=True))
+            new = UOp(node.op, node.dtype, src, node.arg)
+            made[node] = effective(new)
+            back[new] = node
+            keep_origin(new, node)
     if not made:
         return None
-    return Asked.of(list(dict.fromkeys(made.get(root, root) for root in asked.roots)))
+    roots = [made.get(root, root) for root in asked.roots]
+    changed = {made[root] for root in asked.roots if root in made}
+    if len(set(roots)) < len(roots) or not changed.isdisjoint(asked.order):
+        return None
+    return replace(Asked.of(roots), waiting=asked.waiting, stands_for=back)
 
 
-def tell_checkpoints(plain: Template, template: Template) -> None:
-    """Print what checkpoints did to a plan, beside the one without them."""
+def needs_less(template: Template, plain: Template) -> bool:
+    """Whether checkpoints lessen the memory that a plan needs; said with DEBUG."""
     before, after = (Runs(t, (), Target("")).most_needed() for t in (plain, template))
-    without, total = _work(plain), _work(template)
-    print(
-        f"CHECKPOINT: peak {megabytes(before)} -> {megabytes(after)} MB; "
-        f"{len(template.kernels) - len(plain.kernels)} kernels and "
-        f"{100 * (total - without) / max(without, 1):.0f} % operations more"
-    )
+    if DEBUG >= 1:
+        without, total = _work(plain), _work(template)
+        text = f"CHECKPOINT: peak {megabytes(before)} -> {megabytes(after)} MB; "
+        if after < before:
+            percent = 100 * (total - without) / max(without, 1)
+            text += (
+                f"{len(template.kernels) - len(plain.kernels)} kernels and {percent:.0f} % operations more"
+            )
+        else:
+            text += "nothing is computed again, since that saves no memory"
+        print(text)
+    return after < before
 
 
 def _work(template: Template) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from ..config import CHECK_INDEX
@@ -74,6 +74,7 @@ class AstBuilder:
 
     where     base node → what buffer a load of it reads (any hashable reference); asked only for nodes not in
               this group
+    checked   the CHECKs that need not be done
     inputs    the references that the kernel reads, in the order of their DEFINE_GLOBALs, after the outputs
     binds     bound Variables that the kernel takes as arguments → the DEFINE_VAR that stands for each
     """
@@ -85,8 +86,10 @@ class AstBuilder:
         where: Callable[[UOp], Any],
         sizes: Callable[[Any], int],
         outputs: int,
+        checked: Container[UOp] = (),
     ) -> None:
         self.group, self.home, self.where, self.sizes = group, home, where, sizes
+        self.checked = checked
         self.rows = group.rows.axes(home)
         self.outputs = outputs
         self.inputs: dict[Any, UOp] = {}
@@ -95,8 +98,8 @@ class AstBuilder:
         self.metadata: dict[Any, None] = {}
         #: loads of integers that other kernels of the plan compute → the nodes that are seen so
         self.stored: dict[UOp, UOp] = {}
-        #: where the checked indices come from, in the order of the CHECKs
-        self.sites: list[Any] = []
+        #: the CHECKs of the graph that it does, in their order
+        self.checks: list[UOp] = []
 
     # *** values
 
@@ -138,19 +141,18 @@ class AstBuilder:
 
     def _check(self, node: UOp) -> UOp:
         """A CHECK in this kernel. How many there are, and so where their memory is, is known in the end."""
-        if not CHECK_INDEX:
+        if not CHECK_INDEX or node in self.checked:
             return self._seen(node.src[0])
-        number = len(self.sites)
-        self.sites.append(node.facts.get("site"))
         src = (*(self._seen(s) for s in node.src), report_memory(0, 1))
-        return UOp(Ops.CHECK, node.dtype, src, node.arg._replace(number=number))
+        self.checks.append(node)
+        return UOp(Ops.CHECK, node.dtype, src, node.arg._replace(number=len(self.checks) - 1))
 
     def kernel(self, stores: Sequence[UOp]) -> UOp:
         """The AST of these stores; what its CHECKs report goes into the last buffer."""
         sink = UOp.sink(*stores)
-        if not self.sites:
+        if not self.checks:
             return sink
-        memory = report_memory(self.outputs + len(self.inputs), len(self.sites))
+        memory = report_memory(self.outputs + len(self.inputs), len(self.checks))
 
         def reporting(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
             return node.replace(src=(*src[:3], memory)) if node.op is Ops.CHECK else None

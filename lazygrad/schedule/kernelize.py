@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..config import CACHELEVEL, CHECK, CHECK_INDEX, DEBUG, FUSE, MEMORY_BUDGET, PLAN_FOR
+from ..config import CACHELEVEL, CHECK, CHECK_INDEX, FUSE, MEMORY_BUDGET, PLAN_FOR, Context
 from ..device import lock_across_fork
 from ..dtype import dtypes
 from ..events import listeners, tell
@@ -30,7 +30,7 @@ from ..shape.rules import shape_of
 from ..shape.sizes import prod
 from . import growth
 from .between_ranks import not_found_again
-from .checkpoints import tell_checkpoints, without_checkpoints
+from .checkpoints import needs_less, without_checkpoints
 from .graph import Asked, binds_in_args, open_arg
 from .in_memory import is_held
 from .kernel_ast import Kernel
@@ -45,7 +45,7 @@ from .lifted_numbers import (
 )
 from .lifted_sizes import copies_first
 from .multi import in_place
-from .plan import COLLECT, LIFT, LIFT_SIZES, Job, pass_observers, plan, run
+from .plan import COLLECT, LIFT, LIFT_SIZES, Job, plan, run, unobserved
 from .readers import Pending
 from .sizes_apart import Apart, apart
 from .spared import tell_spared
@@ -129,12 +129,15 @@ class _Family:
 
 
 def _plan_and_bind(asked: Asked, attempt: Attempt | None) -> None:
+    plain = without_checkpoints(asked)
+    if plain is not None and not _checkpoints_save(asked, plain):
+        asked = plain
     if CACHELEVEL < 1:
-        _bind(_told(asked, _new_plan(asked)), asked)
+        _bind(_told(_new_plan(asked)), asked)
         return
     key, numbers = structure_key(asked)
     # what a plan for many sizes needs is not known: with a budget, each size has a plan of its own
-    if key not in _families and attempt is not None and not MEMORY_BUDGET.value:
+    if key not in _families and attempt is not None and not MEMORY_BUDGET.value and plain is None:
         graph = apart(asked)
         if graph is not None and _bound_for_many_sizes(asked, graph, attempt):
             return
@@ -168,7 +171,7 @@ def _planned(asked: Asked, key: Any, numbers: tuple[Any, ...]) -> Template:
         found = _new_plan(asked)
         if stored is not None:
             stored.store(found)
-    return _told(asked, found)
+    return _told(found)
 
 
 def _new_plan(asked: Asked, budget: int | None = None) -> Template:
@@ -176,16 +179,28 @@ def _new_plan(asked: Asked, budget: int | None = None) -> Template:
     return plan(asked, bool(FUSE.value), MEMORY_BUDGET.value if budget is None else budget)
 
 
-def _told(asked: Asked, template: Template) -> Template:
+def _told(template: Template) -> Template:
     """The plan; what spared memory in it is said, and what that costs."""
     if template.spared is not None:
         tell_spared(template.spared)
-    if DEBUG >= 1 and not pass_observers:
-        plain = without_checkpoints(asked)
-        if plain is not None:
-            alone = _new_plan(asked, 0) if MEMORY_BUDGET.value else template
-            tell_checkpoints(_new_plan(plain, 0), alone)
     return template
+
+
+#: Structure of a graph with checkpoints → whether these save memory.
+_saving: dict[Any, bool] = {}
+
+
+def _checkpoints_save(asked: Asked, plain: Asked) -> bool:
+    """Whether a graph with checkpoints needs less memory than the same without, by plans without a budget."""
+    with Context(MEMORY_BUDGET=0), unobserved():
+        key, numbers = structure_key(asked)
+        known = _saving.get(key)
+        if known is None:
+            plans = _planned(asked, key, numbers), _planned(plain, *structure_key(plain))
+            if len(_saving) >= MAX_FAMILIES:
+                _saving.clear()
+            known = _saving[key] = needs_less(*plans)
+    return known
 
 
 def _bound_for_many_sizes(asked: Asked, graph: Apart, attempt: Attempt) -> bool:
@@ -397,6 +412,7 @@ also_forgotten: list[Callable[[], None]] = []
 def clear_templates() -> None:
     """Forget every planned structure."""
     _families.clear()
+    _saving.clear()
     growth.forget()
     forget_more()
 

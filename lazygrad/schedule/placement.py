@@ -243,11 +243,33 @@ class Placement:
                 return f"only {points} rows: the threads of a long kernel would wait for them"
         if not all(free <= other or other <= free for other in group.fused):
             return "its loops do not nest with those of another reduce of the kernel"
-        if group.heavy:
+        products = below_movement(node.src[0]).op is Ops.MUL
+        if group.heavy or (products and self._has_tiles(group)):
             return "its kernel has a large reduce already"
         group.fused.append(free)
         self._reorder(group, free)
         return ""
+
+    def _has_tiles(self, group: Group) -> bool:
+        """Whether a kernel computes a large sum of products at each point of its loops.
+
+        A processor runs it in tiles, if no other reduce stands around them.
+        """
+        if self.target.grid:
+            return False
+        points = math.prod(vmax(size) for size in group.shape)
+        left, seen = [source for node in group.stores for source in node.src], set[UOp]()
+        while left:
+            node = below_movement(left.pop())
+            if node in seen or node in self.home or is_held(node):
+                continue
+            seen.add(node)
+            if node.op in ELEMENTWISE:
+                left += node.src
+            elif node.op is Ops.REDUCE_AXIS and below_movement(node.src[0]).op is Ops.MUL:
+                if numel(node) == points and numel(node.src[0]) > SERIAL_WORK:
+                    return True
+        return False
 
     def _is_cached_row(self, reduce: UOp, count: int) -> bool:
         """Whether a reduce walks a row of memory that a cache still holds when another one walks it again."""

@@ -7,9 +7,10 @@ with other sizes through LIFT_SIZES.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -19,6 +20,7 @@ from ..device import Device, DeviceError
 from ..ir.device import device_of
 from ..ir.loop import Loop, LoopPlan
 from ..ir.ops import TRANSFERS, Ops
+from ..ir.rewrite import unobserved as rewrites_unobserved
 from ..ir.spec import KERNEL, PLAIN, verify
 from ..ir.uop import UOp
 from ..renderer import Renderer
@@ -242,6 +244,18 @@ PASSES = [*COLLECT, *LIFT_SIZES, *LIFT, *PLAN]
 
 #: Called with each pass, what it was given and what it made.
 pass_observers: list[Callable[[Pass, Any, Any], None]] = []
+
+
+@contextlib.contextmanager
+def unobserved() -> Iterator[None]:
+    """Within the block nobody sees what is planned, nor its rewrites: it is planned to be looked at."""
+    observers = pass_observers[:]
+    pass_observers.clear()
+    try:
+        with rewrites_unobserved():
+            yield
+    finally:
+        pass_observers[:] = observers
 
 
 def run(passes: Sequence[Pass], form: Any, job: Job) -> Any:

@@ -14,6 +14,7 @@ Not on a grid: there a kernel has one shape of launch.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -37,6 +38,9 @@ SHORT = 100
 SHORT_BEHIND = 8
 #: It may move past so many others: further away, what it reads is in no cache any more.
 NEAR = 24
+#: A program is compiled once, but as nests each time anew: so many kernels of one program are nests of one,
+#: and one that more than so many kernels of the plan share stays as it is, unless it follows another one.
+ALIKE, SHARED = 2, 8
 #: A sum of so many products runs in tiles.
 LARGE = 1 << 20
 
@@ -92,6 +96,8 @@ class _Joining:
     def __init__(self, template: Template, target: Target) -> None:
         self.template, self.target = template, target
         self.kernels = [_Short(kernel, target) for kernel in template.kernels]
+        #: program → how many kernels have it
+        self.shared = Counter(kernel.ast for kernel in template.kernels)
         self.sets: list[list[int]] = []
         #: kernel → whether some kernel of its set waits for another one of it
         self.behind = dict.fromkeys(range(len(self.kernels)), False)
@@ -153,17 +159,24 @@ class _Joining:
             short = min(cost.cycles, cycles) <= SHORT * self._saved(cost)
             return Cost(cost.cycles + cycles, cost.in_pieces) if short else None
         in_pieces = cost.in_pieces or costs[0].in_pieces
-        made = Cost(cost.cycles + cycles, in_pieces)
-        if min(cost.cycles, cycles) > SHORT_BEHIND * self._saved(made):
+        total, shorter = cost.cycles + cycles, min(cost.cycles, cycles)
+        # several may be long enough for pieces, of which each is not
+        may_be_cut = in_pieces or (self.fork > 0 and total >= 2 * self.fork)
+        if shorter > SHORT_BEHIND * self._saved(Cost(total, may_be_cut)):
             return None
         if waits and not may_follow(self.template, number, others):
             return None
-        if not in_pieces and reads_of(self.template, number, others):
+        alone = not in_pieces and bool(reads_of(self.template, number, others))
+        if alone and not may_be_cut:
             return None  # what is saved is next to nothing
         ast = ast_of(self.template, [*others, number])
-        if ast is None or (in_pieces and pieces_of(ast, self.target) == 1):
+        if ast is None:
             return None
-        return made
+        if may_be_cut and pieces_of(ast, self.target) > 1:
+            return Cost(total, True)
+        if in_pieces or alone or shorter > SHORT_BEHIND * self._saved(Cost(total, False)):
+            return None
+        return Cost(total, False)
 
     def _may_be_one(self, number: int, others: Sequence[int]) -> bool:
         """Whether nothing but their time speaks against a kernel with those of a set."""
@@ -178,6 +191,11 @@ class _Joining:
         if any(self.kernels[n].cost is None for n in others):
             return False
         together = [self.kernels[n] for n in numbers]
+        own = self.kernels[number]
+        if sum(each.kernel.ast is own.kernel.ast for each in together) > ALIKE:
+            return False
+        if own.before.isdisjoint(others) and max(self.shared[e.kernel.ast] for e in together) > SHARED:
+            return False
         if len({each.device for each in together}) > 1 or not have_names([each.kernel for each in together]):
             return False
         arguments, nodes = (sum(each.arguments for each in together), sum(each.nodes for each in together))

@@ -146,7 +146,7 @@ SHAPES: dict[Ops, ShapeRule] = {
     **dict.fromkeys((Ops.SINK, Ops.NOOP, Ops.DEVICE, Ops.UNIQUE, Ops.KERNEL, Ops.STORE), NO_SHAPE),
     **dict.fromkeys((Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_ACC, Ops.INDEX, Ops.SPECIAL), NO_SHAPE),
     **dict.fromkeys((Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF, Ops.BARRIER, Ops.BREAK), NO_SHAPE),
-    **dict.fromkeys((Ops.FETCH, Ops.COMMIT, Ops.WAIT), NO_SHAPE),
+    **dict.fromkeys((Ops.FETCH, Ops.COMMIT, Ops.WAIT, Ops.PREFETCH), NO_SHAPE),
     # loops and vectors: every value is one element (or its lanes), and shapes are gone
     **dict.fromkeys((Ops.REDUCE, Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT, Ops.WMMA, Ops.SHUFFLE), NO_SHAPE),
     # elementwise: the one shape of the sources

@@ -141,8 +141,9 @@ class Memory:
     start      cycles until such a walk runs at that rate, where it goes on elsewhere
     row        cycles lost for each row of a tile of sums that is stored to memory which the second cache does
                not hold, unless the next tile goes on in that row; 0 = nobody measured
-    ahead      how many bytes ahead of a walk lines are asked for, by a kernel that computes much of each; 0 =
-               never
+    ahead      how many bytes ahead of a walk lines are asked for, by a kernel that multiplies rows and
+               computes much of each line; 0 = never
+    computing  the same, by a kernel that computes much of each line that it reads once, or walks rows again
     next_panel  whether the panel of a product that is packed next is asked for while one is multiplied with
     waits      cycles until a line is there that shares a set with others, from the second cache and from
                beyond it
@@ -159,6 +160,7 @@ class Memory:
     row: float = 0.0
     ahead: int = 0
     next_panel: bool = False
+    computing: int = 0
     waits: tuple[float, float] = (12.0, 40.0)
     hit: int = 4
     trip: int = 24
@@ -260,6 +262,7 @@ class Target:
     converted_dtypes  the types that it only converts, from float32 and back, by instructions
     has_fma           whether MULACC is one instruction
     has_dp4a          whether DP4A is one instruction
+    has_ldexp         whether LDEXP is, but for the conversion of its power to a float
     saturates         whether its conversions of floats to integers saturate, and make NaN 0
     flushes           whether float32's subnormal numbers may count as 0
     has_gathers       whether one instruction loads lanes of 4 and 8 bytes from addresses of their own, as
@@ -293,6 +296,7 @@ class Target:
     converted_dtypes: frozenset[DType] = frozenset()
     has_fma: bool = False
     has_dp4a: bool = False
+    has_ldexp: bool = False
     saturates: bool = False
     flushes: bool = False
     has_gathers: bool = False

@@ -52,6 +52,7 @@ def refined(base: Target, arch: str, features: frozenset[str]) -> Target:
         has_fma=arm or "fma" in features,
         converted_dtypes=frozenset((dtypes.float16,)) if halves else frozenset(),
         has_dp4a=bool(features & _DP4A),
+        has_ldexp="avx512vl" in features,
         saturates=arm,
         has_gathers=base.has_gathers and known is not None and known.gathers,
         dots=tuple(dot for names, dot in DOTS.items() if features & names),
@@ -89,7 +90,7 @@ class Processor:
 _LEVELS = {
     "x86-64": "sse2",
     "x86-64-v3": "sse2 avx2 fma f16c",
-    "x86-64-v4": "sse2 avx2 fma f16c avx512f",
+    "x86-64-v4": "sse2 avx2 fma f16c avx512f avx512vl",
 }
 _K, _M = 1 << 10, 1 << 20
 #: Golden Cove, with vectors of 32 bytes.
@@ -101,8 +102,9 @@ _NEOVERSE_V = Core(arithmetic=4, products=4, loads=3, add=2, multiply=3, multipl
 #: products of 60 matrices in blocks of 4 bits, asked for 0.5 to 64 KB ahead.
 _ZEN_5 = Memory(rates=(64, 24, 12), stream=12, start=100, ahead=16 * _K)
 #: Measured: gradients of products of 34 and 64 rows with weights of 768 and 256 x 3,072, stored in strips of
-#: 128 bytes to 2 KB and in whole rows: 90 to 220 cycles a row.
-_EMERALD_RAPIDS = Memory(row=120, next_panel=True)
+#: 128 bytes to 2 KB and in whole rows: 90 to 220 cycles a row. GELU, sigmoid, softmax and normalisations that
+#: ask 0.5 to 8 KB ahead.
+_EMERALD_RAPIDS = Memory(row=120, computing=4 * _K, next_panel=True)
 
 
 def _x86(level: str, core: Core = _PLAIN, *caches: int, memory: Memory = _UNKNOWN) -> Processor:

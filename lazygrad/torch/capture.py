@@ -17,16 +17,21 @@ import torch
 from ..config import Context, flags_state
 from ..device import Device
 from ..engine.replay import Replay
+from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..jit import JitError, TinyJit, asks_nothing
 from ..jit.captured import Captured
 from ..jit.errors import Changed
 from ..jit.results import OutputPart
 from ..runtime._pages import HUGE_FROM, ask_for_huge_pages
+from ..schedule.versions import latest, peel
+from ..shape import shape_of
+from ..shape.movement import base_and_tracker
 from ..tensor import Tensor
 from ..tensor.random import sampling
 from ..tensor.storage import is_view
 from .dtypes import from_torch_dtype, to_torch_dtype
+from .kept import LEAST, POOL, Kept
 from .memory import Lying, flat, in_order, laid, lying, lying_now, on_memory, seen
 from .sizes import Sizes
 
@@ -38,8 +43,9 @@ class _Result(NamedTuple):
     """An output of the graph: a new tensor, which the kernels fill; an input; or a number, or None.
 
     shape, stride, dtype   of a new tensor      slot      its place among the outputs of the kernels
-    is_large               for it pages of 2 MB are asked for
-    given                  which input it is    constant  what else it is
+    kept                   its memory, where that is kept from call to call
+    given                  which input it is, or (with a stride) a view of, which begins at `offset`
+    constant               what else it is
     said, order            of what has other sizes in each call: a tensor with symbolic sizes, or a number;
                            its axes from the outermost in memory to the innermost
     """
@@ -48,24 +54,33 @@ class _Result(NamedTuple):
     shape: tuple[int, ...] = ()
     stride: tuple[int, ...] = ()
     dtype: torch.dtype = torch.float32
-    is_large: bool = False
+    kept: Kept | None = None
     given: int = -1
+    offset: int = 0
     constant: Any = None
     said: Any = None
     order: tuple[int, ...] = ()
 
 
 class Capture:
-    """The kernels for inputs that are in one way; with `sizes` for inputs of many sizes."""
+    """The kernels for inputs that are in one way; with `sizes` for inputs of many sizes.
+
+    hands_on  for each result whether it may be a view of an input
+    """
 
     def __init__(
-        self, function: Compute, inputs: Sequence[Any], wanted: Sequence[Any], sizes: Sizes | None = None
+        self,
+        function: Compute,
+        inputs: Sequence[Any],
+        wanted: Sequence[Any],
+        sizes: Sizes | None = None,
+        hands_on: Sequence[bool] = (),
     ) -> None:
         self.ways = [lying(x.shape, x.stride()) if isinstance(x, torch.Tensor) else None for x in inputs]
         self.tensors = [number for number, x in enumerate(inputs) if isinstance(x, torch.Tensor)]
         self.results: list[_Result] = []
         self.sizes = sizes
-        self._wanted = wanted
+        self._wanted, self._hands_on = wanted, hands_on
         memory = self._memory(inputs)
 
         def run(given: list[Tensor], bound: list[UOp]) -> list[Tensor]:
@@ -125,14 +140,20 @@ class Capture:
         made: list[Tensor] = []
         self.results = []
         places = {id(value): number for number, value in enumerate(values) if isinstance(value, Tensor)}
+        held = {_base(values[number]): number for number in self.tensors}
         results = function(values)
-        for value, said in zip(results, self._wanted or [None] * len(results), strict=True):
+        nothing = [None] * len(results)
+        for value, said, may_share in zip(
+            results, self._wanted or nothing, self._hands_on or nothing, strict=True
+        ):
             if id(value) in places:
                 self.results.append(_Result(given=places[id(value)]))
             elif isinstance(value, UOp):  # a size, or what follows from some
                 self.results.append(_Result(said=said))
             elif not isinstance(value, Tensor):
                 self.results.append(_Result(constant=value))
+            elif may_share and (view := _view(value, said, held)) is not None:
+                self.results.append(view)
             elif not all(isinstance(size, int) for size in value.shape):
                 order = lying_now(said)
                 self.results.append(
@@ -142,9 +163,10 @@ class Capture:
             else:
                 shape: Any = value.shape
                 way = _way(shape, said)
-                is_large = math.prod(shape) * value.dtype.itemsize >= HUGE_FROM
                 dtype = to_torch_dtype(value.dtype)
-                self.results.append(_Result(len(made), way.shape, way.stride, dtype, is_large))
+                large = math.prod(shape) * value.dtype.itemsize >= LEAST
+                kept = Kept(way.shape, way.stride, dtype, POOL) if large else None
+                self.results.append(_Result(len(made), way.shape, way.stride, dtype, kept))
                 made.append(_own(laid(value, way)))
         return made
 
@@ -195,10 +217,10 @@ class Capture:
             if result.slot < 0:
                 found.append(self._other(result, inputs))
                 continue
-            if result.said is None:
+            if result.kept is not None:
+                made = result.kept.tensor()
+            elif result.said is None:
                 made = torch.empty_strided(result.shape, result.stride, dtype=result.dtype)
-                if result.is_large:
-                    _with_huge_pages(made)
             else:
                 made = self._empty(result, inputs)
             found.append(made)
@@ -218,7 +240,12 @@ class Capture:
     def _other(self, result: _Result, inputs: Sequence[Any]) -> Any:
         """A result that no kernel makes."""
         if result.given >= 0:
-            return inputs[result.given]
+            x = inputs[result.given]
+            return (
+                x.as_strided(result.shape, result.stride, x.storage_offset() + result.offset)
+                if result.stride
+                else x
+            )
         if result.said is None or self.sizes is None:
             return result.constant
         return self.sizes.number_of(result.said, dict(enumerate(inputs)))
@@ -229,7 +256,7 @@ class Capture:
         shape = self.sizes.shape_of(result.said, dict(enumerate(inputs)))
         made = torch.empty([shape[axis] for axis in result.order], dtype=result.dtype)
         if made.nbytes >= HUGE_FROM:
-            _with_huge_pages(made)
+            ask_for_huge_pages(made.data_ptr(), made.nbytes)
         return made.permute([result.order.index(axis) for axis in range(len(shape))])
 
     def _replay(self, replay: Replay, memory: Sequence[torch.Tensor], binds: dict[str, int]) -> None:
@@ -250,14 +277,39 @@ def _has_order(x: torch.Tensor, order: tuple[int, ...]) -> bool:
     return way is not None and way.order == order
 
 
-def _with_huge_pages(new: torch.Tensor) -> None:
-    """Asks for pages of 2 MB for memory that kernels will be the first to touch: PyTorch does not."""
-    ask_for_huge_pages(new.data_ptr(), new.nbytes)
+#: What has a kernel of its own, which leaves its result in order.
+_STORED = (Ops.ROUTINE, Ops.SCATTER, Ops.LOOP, Ops.CUSTOM)
 
 
 def _own(value: Tensor) -> Tensor:
     """A value in memory that is no input's."""
-    return value.clone() if is_view(value.uop) else value.contiguous()
+    if is_view(value.uop):
+        return value.clone()
+    base, tracker = base_and_tracker(peel(latest(value.uop)))
+    stored = base.op in _STORED and tracker.contiguous and tracker.size == math.prod(shape_of(base))
+    return value if stored else value.contiguous()
+
+
+def _base(value: Tensor) -> UOp:
+    return base_and_tracker(peel(latest(value.uop)))[0]
+
+
+def _view(value: Tensor, said: Any, held: dict[UOp, int]) -> _Result | None:
+    """A value as a view of the memory of an input, with the strides that PyTorch says; None of any other."""
+    base, tracker = base_and_tracker(peel(latest(value.uop)))
+    if base not in held or len(tracker.views) != 1 or tracker.views[0].mask is not None:
+        return None
+    shape: Any = tracker.views[0].shape
+    offset: Any = tracker.views[0].offset
+    stride = tracker.views[0].strides
+    wanted = said.stride() if isinstance(said, torch.Tensor) else ()
+    # a comparison of a symbolic size would make it that size for good
+    known = isinstance(offset, int) and all(isinstance(each, int) for each in (*shape, *stride, *wanted))
+    if not known or 0 in shape or len(shape) != len(wanted) or not shape:
+        return None
+    if any(n > 1 and one != two for n, one, two in zip(shape, stride, wanted, strict=True)):
+        return None
+    return _Result(given=held[base], shape=shape, stride=tuple(wanted), offset=offset)
 
 
 def _way(shape: tuple[int, ...], said: Any) -> Lying:

@@ -141,7 +141,8 @@ class GraphFunction:
         self.is_one = not isinstance(given, (list, tuple))
         self.outputs: list[Any] = [given] if self.is_one else list(given)
         self._results = [self._plain(node) for node in self.outputs]
-        self._hands_on = [_looks_at_input(node) for node in self.outputs]
+        #: for each output, whether it is an input, or may be a view of one
+        self.hands_on = [_looks_at_input(node) for node in self.outputs]
         self._inputs = [self.number[node] for node in self.placeholders]
         #: the tensors that the graph holds, shared with PyTorch
         self._held = {self.number[node]: _held(module, node) for node in nodes if node.op == "get_attr"}
@@ -155,7 +156,7 @@ class GraphFunction:
         given = {id(value) for value in values if isinstance(value, Tensor)}
         return [
             value.clone() if id(value) in given and not hands_on else value
-            for value, hands_on in zip(found, self._hands_on, strict=True)
+            for value, hands_on in zip(found, self.hands_on, strict=True)
         ]
 
     def refused(self, known: dict[fx.Node, str]) -> dict[fx.Node, str]:

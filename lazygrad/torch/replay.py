@@ -28,6 +28,7 @@ class Replayed:
 
     function  gets lazygrad tensors in place of PyTorch's, and gives a list
     wanted    tensors like the results, where their strides are to be as PyTorch says; or nothing
+    hands_on  for each result whether it may share the memory of an input; none do, without it
     given     what PyTorch says of the inputs: its guards hold their shapes, or say how they follow from
               symbolic numbers among the inputs; nothing, where shapes may be others in each call
     check     computes the same in PyTorch: what is captured for many sizes is compared with it
@@ -39,8 +40,10 @@ class Replayed:
         wanted: Sequence[Any] = (),
         given: Sequence[Any] = (),
         check: Callable[..., Any] | None = None,
+        hands_on: Sequence[bool] = (),
     ) -> None:
         self.function, self.wanted, self.given, self.check = function, wanted, given, check
+        self.hands_on = hands_on
         self._captures: dict[Any, Capture] = {}
         self._lock = threading.Lock()
         self._last: Capture | None = None
@@ -72,7 +75,9 @@ class Replayed:
             if capture is None:
                 with sampling.fork_random():
                     sampling.set_state((0, 0))
-                    capture = self._captures[key] = Capture(self.function, given, self.wanted)
+                    capture = self._captures[key] = Capture(
+                        self.function, given, self.wanted, hands_on=self.hands_on
+                    )
             if self._guarded and not any(isinstance(x, torch.Tensor) and x.is_neg() for x in inputs):
                 self._last = capture  # memory of such an input has other signs, which is not asked again
             return capture.call(given)
@@ -137,7 +142,8 @@ class CompiledGraph:
         wanted = [_value_of(node) for node in self.function.outputs]
         given = [_value_of(node) for node in self.function.placeholders]
         draws = any(is_random(node.target) for node in self.function.nodes)  # other numbers than PyTorch's
-        self.replayed = Replayed(self.function, wanted, given, None if draws else module)
+        check = None if draws else module
+        self.replayed = Replayed(self.function, wanted, given, check, self.function.hands_on)
 
     def __call__(self, *inputs: Any) -> Any:
         found = self.replayed(inputs)

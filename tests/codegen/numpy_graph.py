@@ -119,6 +119,7 @@ _OPS: dict[Ops, Any] = {
     Ops.OR: _plain(np.bitwise_or),
     Ops.XOR: _plain(np.bitwise_xor),
     Ops.WHERE: _plain(np.where),
+    Ops.LDEXP: lambda n, x, dtype: np.ldexp(x, n),
     Ops.SHL: _shift(np.left_shift),
     Ops.SHR: _shift(np.right_shift),
     Ops.IDIV: _divide(np.floor_divide),

@@ -58,6 +58,12 @@ def staged(opts):
 # *** what is chosen
 
 
+def test_a_last_tile_of_fewer_rows_must_be_worth_its_code():
+    """Tiles of 12 rows are the fastest for 512, by less than the code of the last 8 takes."""
+    assert Opt(UPCAST, 0, 8) in chosen(product(512, 512, 128))
+    assert Opt(OptOps.PADTO, 0, 6) in chosen(product(1024, 1024, 1024))
+
+
 def test_the_operand_that_lies_along_the_lanes_is_packed():
     assert staged(chosen(product(512, 512, 512))) == [2]
 

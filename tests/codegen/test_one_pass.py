@@ -339,3 +339,35 @@ def test_what_is_far_below_a_sum_is_not_looked_at(monkeypatch):
         x = x * x.mean((2, 3), keepdim=True).sigmoid() + x
     x.sum().schedule()
     assert not [size for size in seen if size > 300]
+
+
+# *** the program
+
+
+def program(value: Tensor) -> list[UOp]:
+    (ast,) = asts(value)
+    found: list[UOp] = dict(stages(ast, Device["CPU"].renderer, ()))["linearize"]
+    return found
+
+
+def numbers(node: UOp) -> set[Any]:
+    """Of a constant what its lanes are."""
+    return set(np.ravel(node.arg).tolist()) if node.op is Ops.CONST else set()
+
+
+def test_the_rows_of_a_tile_are_corrected_together() -> None:
+    """Whether all x of a row were -inf is asked of as many rows at once as a vector has lanes."""
+    q, k, v = memory(2, 60, 16), memory(2, 64, 16), memory(2, 64, 16)
+    steps = program(q.scaled_dot_product_attention(k, v))
+    asked = [u for u in steps if u.op is Ops.CMPEQ and numbers(u.src[1]) == {-math.inf}]
+    tile = sizes_of(parts_of(q.scaled_dot_product_attention(k, v)), Device["CPU"].renderer.target).tile
+    assert 0 < len(asked) < tile
+
+
+def test_lanes_behind_the_last_key_are_zeros() -> None:
+    """They are multiplied as others are, and what is left in memory may take a core very long."""
+    q, k, v = memory(2, 32, 16), memory(2, 17, 16), memory(2, 17, 16)
+    steps = program(q.scaled_dot_product_attention(k, v))
+    panel = [u for u in steps if u.op is Ops.DEFINE_LOCAL][1]
+    stored = [numbers(u.src[1]) for u in steps if u.op is Ops.STORE and u.src[0].src[0] is panel]
+    assert {0.0} in stored

@@ -114,3 +114,13 @@ def test_a_short_axis_is_computed_at_once_for_what_its_places_share():
     (item,) = image.gather(2, index.unsqueeze(1).expand(2, 3, 4096)).schedule()
     opts = heuristic.choose(lower(item.ast), renderer("znver5").target).opts
     assert Opt(OptOps.UPCAST, 1, 3) in opts
+
+
+def test_weights_are_read_once_for_all_images_of_a_small_batch():
+    """512 results of 4,608 products at each of 4 places of two images, which lie apart in what is stored."""
+    windows, weights = Tensor.empty(4608, 2, 4), Tensor.empty(512, 4608)
+    (item,) = (windows.permute(1, 2, 0).unsqueeze(1) * weights.unsqueeze(1)).sum(-1).schedule()
+    opts = heuristic.choose(lower(item.ast), renderer("znver5").target).opts
+    assert [Opt(OptOps.UPCAST, axis, size) for axis, size in ((0, 2), (2, 4))] == [
+        opt for opt in opts if opt.op is OptOps.UPCAST and opt.axis != 1
+    ]

@@ -21,6 +21,7 @@ from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.renderer.llvmir import LLVMRenderer
 from lazygrad.renderer.python import PythonRenderer
+from lazygrad.tensor.linalg.grouped import grouped_product
 from lazygrad.tensor.linalg.routines import routine
 from tests.helpers import needs
 from tests.tensor.support import data
@@ -36,9 +37,12 @@ CALLS: dict[str, Any] = {
     "ldl": ((3,), [(3, 3)], None),
     "ldl_solve": ((3, 2), [(3, 3), (3,), (3, 2)], (2, 1, 2)),
     "qr": ((3, 2, 2), [(2, 3)], None),
-    "fourier": ((6, 0), [(6, 2), (rotations(6, False).size,)], (2, 1)),
-    "real_fourier": ((12,), [(12,), (real_rotations(12, False).size,)], (1, 1)),
-    "real_inverse": ((12,), [(7, 2), (real_rotations(12, True).size,)], (2, 1)),
+    "fourier": ((6, 0, 1), [(6, 2), (rotations(6, False).size,)], (2, 1)),
+    "real_fourier": ((12, 1), [(12,), (real_rotations(12, False).size,)], (1, 1)),
+    "real_inverse": ((12, 1), [(7, 2), (real_rotations(12, True).size,)], (2, 1)),
+    "grouped_dots": ((3, 2, 4, 5), [(3, 4), (2, 5, 4), (2,)], (2, 3, 1)),
+    "grouped_mixes": ((3, 2, 4, 5), [(3, 4), (2, 4, 5), (2,)], (2, 3, 1)),
+    "grouped_outer": ((3, 2, 4, 5), [(3, 4), (3, 5), (2,)], (2, 2, 1)),
     "eigh": ((3, 3), [(3, 3)], None),
     "eig": ((3, 3), [(3, 3)], None),
     "svd": ((3, 2, 2), [(3, 2)], None),
@@ -48,7 +52,12 @@ CALLS: dict[str, Any] = {
 def kernel(name: str, *batch: int) -> UOp:
     """The AST of a routine's kernel, on zeros."""
     sizes, shapes, core = CALLS[name]
-    sources = [Tensor.zeros(*batch, *shape).contiguous().realize() for shape in shapes]
+    grouped = name.startswith("grouped")  # whose last source are places
+    kinds = [dtypes.int32 if grouped and n == 2 else dtypes.float32 for n in range(len(shapes))]
+    sources = [
+        Tensor.zeros(*batch, *shape, dtype=kind).contiguous().realize()
+        for shape, kind in zip(shapes, kinds, strict=True)
+    ]
     ast: UOp = routine(name, sizes, *sources, core=core).schedule()[-1].ast
     return ast
 
@@ -214,3 +223,20 @@ def test_rows_are_worked_on_in_vectors_of_the_target() -> None:
     for target, wide in (("llvm:x86-64-v4", "<16 x float>"), ("llvm:aarch64", "<4 x float>")):
         (found,) = [k for k in x.inv().kernels(target=target) if k.name.startswith("lu_inverse")]
         assert f"load {wide}" in found.source
+
+
+def grouped_source(target: str) -> str:
+    x, weight, ends = Tensor.empty(8, 64), Tensor.empty(2, 64, 96), Tensor.empty(2, dtype=dtypes.int32)
+    kernels = grouped_product(x, weight, ends).kernels(target=target)
+    (found,) = [k for k in kernels if k.name.startswith("grouped")]
+    return str(found.source)
+
+
+def test_what_is_read_next_is_asked_for_where_the_language_can() -> None:
+    assert "call void @llvm.prefetch.p0" in grouped_source("llvm:x86-64-v4")
+    assert "prefetch" not in grouped_source("c")
+
+
+def test_small_results_stay_in_caches_however_often_loops_turn() -> None:
+    """How often is not known here: where groups end is read from memory."""
+    assert "nontemporal" not in grouped_source("llvm:znver4")

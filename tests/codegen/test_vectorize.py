@@ -209,6 +209,12 @@ def test_contiguous_rows_are_summed_in_vectors():
     assert [node.dtype for node in reduces] == [dtypes.float.vec(16)] * 4
 
 
+def test_loops_over_a_row_are_lanes_together_rather_than_the_rows():
+    """Each of three loops saves less than lanes across all of them; together they save more."""
+    made = vectorize(apply_opts(lower(softmax_rows(8, 64)), [upcast(0, 8), upcast(1, 16)], CPU), CPU)
+    assert {node.dtype.count for node in made.toposort() if node.op is Ops.LOAD} == {16}
+
+
 def test_a_tile_loads_each_value_once():
     made = vectorize(apply_opts(lower(matmul(64, 64, 64)), [upcast(0, 8), upcast(1, 32)], CPU), CPU)
     loads = [node for node in made.toposort() if node.op is Ops.LOAD]

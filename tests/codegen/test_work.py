@@ -82,8 +82,7 @@ def gathered(spread, parts=16):
 def test_each_part_of_a_gathered_vector_is_in_a_line_of_its_own():
     (traffic,) = gathered(1000)[1].traffic.values()
     loop, _ = traffic.steps
-    assert traffic.footprint([], 64) == 16 * 64
-    assert traffic.footprint([loop], 64) == 16 * 64  # the next elements are in the same lines
+    assert traffic.footprints([loop], 64) == [16 * 64]  # the next elements are in the same lines
 
 
 def test_more_lines_than_a_set_has_are_waited_for_in_each_turn():

@@ -244,6 +244,22 @@ def test_mulacc_rounds_once():
     assert execute(Ops.MULACC, I32, (65536, 65536, 5), I32) == 5
 
 
+@pytest.mark.parametrize(
+    ("power", "x", "result"),
+    [
+        (3, -1.5, -12.0),
+        (-150, 1.5, 2.0**-149),  # rounded once, to a subnormal number
+        (-150, 1.0, 0.0),
+        (128, 1.0, math.inf),
+        (2**31 - 1, -1.0, -math.inf),
+        (-(2**31), 1.0, 0.0),
+        (9, math.inf, math.inf),
+    ],
+)
+def test_ldexp_multiplies_by_a_power_of_two(power, x, result):
+    assert execute(Ops.LDEXP, dtypes.float32, (power, x), dtypes.float32) == result
+
+
 # *** casts
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from lazygrad import Context, Device, Tensor, TinyJit
 from lazygrad.device import GlobalCounters
+from lazygrad.schedule.plan import pass_observers
 from tests.helpers import in_threads, needs
 from tests.jit.jit_support import arrays, as_eager, numbers
 
@@ -65,6 +66,22 @@ def test_one_kernel_is_no_graph(capsys):
     with Context(DEBUG=2):
         f(x)
     assert "E_" in capsys.readouterr().out
+
+
+def test_the_capture_finds_the_plan_of_the_first_call():
+    step = TinyJit(lambda x: (x.exp().sum(0) * 3).realize())
+    x, planned = np.ones((4, 5), np.float32), []
+
+    def see(made, before, after) -> None:
+        planned.append(made.name)
+
+    step(Tensor(x))
+    pass_observers.append(see)
+    try:
+        step(Tensor(x))
+    finally:
+        pass_observers.remove(see)
+    assert "place" not in planned
 
 
 def test_kernels_are_counted():

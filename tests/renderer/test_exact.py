@@ -134,7 +134,7 @@ def test_ops_of_one_and_two_values(language: str, run: Run, dtype: DType, lanes:
     rows = [[a for a, _ in pairs], [b for _, b in pairs]]
     outputs: dict[str, Any] = {}
     safe = UOp.const(dtype.vec(lanes), (1,) * lanes if lanes > 1 else 1)
-    for op in sorted(ELEMENTWISE - {Ops.CAST, Ops.BITCAST, Ops.WHERE, Ops.MULACC}):
+    for op in sorted(ELEMENTWISE - {Ops.CAST, Ops.BITCAST, Ops.WHERE, Ops.MULACC, Ops.LDEXP}):
         if not renderer.supports(op, dtype):
             continue
         unary = OPS[op].arity == 1

@@ -62,6 +62,41 @@ def test_what_is_left_as_it_is(value):
     assert not prefetched_loads(program(value()).uops, renderer().target)
 
 
+def computing(value: Tensor) -> dict[int, int]:
+    """Elements that a load has → how far ahead it asks, on a machine where 4096 bytes were measured."""
+    machine = replace(TARGET, memory=replace(TARGET.memory, ahead=0, computing=4096))
+    spec = compile_kernel(value.schedule()[-1].ast, LLVMRenderer(machine))
+    asked = prefetched_loads(spec.uops, machine)
+    assert ("@llvm.prefetch" in spec.src) == bool(asked)
+    return {load.src[0].src[0].arg: ahead for load, ahead in asked.items()}
+
+
+def test_what_computes_much_of_each_line_asks_for_lines():
+    assert computing(Tensor.empty(1 << 20).gelu()) == {1: 4096}
+    assert computing(Tensor.empty(1 << 20).sigmoid() + Tensor.empty(1 << 20)) == {1: 4096, 2: 4096}
+
+
+@pytest.mark.parametrize(("row", "ahead"), [(512, 4096), (2000, 8000), (4096, 16384)])
+def test_rows_that_are_walked_again_ask_for_the_next_row(row, ahead):
+    assert computing(Tensor.empty(1024, row).softmax(-1)) == {1: ahead}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        lambda: Tensor.empty(1 << 20) + 1,  # computes little
+        lambda: Tensor.empty(1024, 1024).sum(1),  # walks each row once
+        lambda: Tensor.empty(1 << 10).gelu(),  # in the second cache
+        lambda: Tensor.empty(1024, 1024).softmax(0),  # not from end to end
+        lambda: Tensor.empty(1024, 1024).T.gelu().contiguous(),
+        lambda: Tensor.empty(64, 512) @ Tensor.empty(512, 512),
+    ],
+    ids=["a copy", "a sum", "small", "columns", "turned", "a tile"],
+)
+def test_what_does_not_ask_though_that_was_measured(value):
+    assert computing(value()) == {}
+
+
 def test_no_target_asks_where_that_was_not_measured():
     spec = program(Tensor.empty(1, 576) @ Tensor.empty(512, 576).T, ahead=0)
     assert "prefetch" not in spec.src

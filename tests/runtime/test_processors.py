@@ -119,6 +119,14 @@ def test_the_addresses_of_a_block_are_a_few_and_constants(processor):
     assert len(hot.splitlines()) < 50
 
 
+@pytest.mark.parametrize("processor", ["x86-64-v3", "x86-64-v4"])
+def test_an_exponential_is_scaled_by_an_instruction_where_there_is_one(processor):
+    [kernel] = numbers(4096).exp().kernels(target=f"llvm:{processor}")
+    text = instructions(kernel)
+    assert bool(re.search(r"vscalefps\s.*%zmm", text)) == (processor == "x86-64-v4")
+    assert not re.search(r"\bcall", text)
+
+
 @pytest.mark.parametrize(
     ("processor", "conversion"),
     [("x86-64-v3", "vcvtph2ps"), ("x86-64-v4", "vcvtph2ps"), ("aarch64", "fcvtl2?"), ("x86-64", "mulps")],

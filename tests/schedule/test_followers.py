@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -12,7 +11,7 @@ import pytest
 
 from lazygrad import Context, Tensor
 from lazygrad.codegen.chosen import chosen, lowered
-from lazygrad.codegen.in_step import cut_alike, shared_memory
+from lazygrad.codegen.in_step import in_pieces, shared_memory
 from lazygrad.codegen.nests import nests_of
 from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts
 from lazygrad.codegen.price import prices_for
@@ -69,6 +68,20 @@ def test_gelu_follows_a_product_of_one_row(on_cores):
 def assert_gelu(made: Tensor, x: np.ndarray) -> None:
     inner = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
     np.testing.assert_allclose(made.numpy(), 0.5 * x * (1 + np.tanh(inner)), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("on_cores", [700.0], indirect=True)
+def test_pieces_need_not_divide_the_turns(on_cores):
+    """Those of a product's loop are walked in blocks, as many as GELU's has turns."""
+    x, w = memory(1, 64), memory(208, 64, seed=1)
+    made = (x @ w.T).contiguous().gelu()
+    (item,) = made.schedule()
+    both = [lowered(nest) for nest in nests_of(item.ast)]
+    opts = [[opt for opt in chosen(nest, cores()).opts if opt.op is not OptOps.THREAD] for nest in both]
+    found = in_pieces(both, opts, 3, cores())
+    assert [own[-1] for own in found.opts] == [Opt(OptOps.THREAD, 0, 3)] * 2
+    assert any(OptOps.TILE in [opt.op for opt in own] for own in found.opts)
+    assert_gelu(made, x.numpy() @ w.numpy().T)
 
 
 @pytest.mark.usefixtures("on_cores")
@@ -139,20 +152,19 @@ MOVES: dict[str, Callable[[Tensor], Tensor]] = {
 IN_STEP = 6
 
 
+@pytest.mark.parametrize("most", [16, 6])
 @pytest.mark.parametrize("name", MOVES)
-def test_no_piece_touches_what_belongs_to_another(name):
+def test_no_piece_touches_what_belongs_to_another(name, most):
     y = (memory(16, 16).exp() * 2).contiguous()
     template = Planned(Asked.of([MOVES[name](y).exp().contiguous().uop]), fuse=True).template
     assert len(template.kernels) == 2
     both = [lowered(nest) for nest in nests_of(as_one(template, [0, 1]).ast)]
     opts = [[opt for opt in chosen(nest, cores()).opts if opt.op is not OptOps.THREAD] for nest in both]
-    found = cut_alike(both, opts, cores())
+    found = in_pieces(both, opts, most, cores())
     assert (found is not None) == (name in list(MOVES)[:IN_STEP])
     if found is not None:
-        pieces = math.gcd(*[cut.turns for cut in found])
-        for own, cut in zip(opts, found, strict=True):
-            own.append(Opt(OptOps.THREAD, cut.axis, pieces))
-        owners = _owners(both, opts)
+        assert 2 <= found.shares <= most
+        owners = _owners(both, found.opts)
         assert len(owners) >= 16
         assert all(len(each) == 1 for each in owners.values())
 

@@ -78,6 +78,8 @@ def test_every_order_is_a_possible_one_and_needs_no_more(data):
 LAYERS = {
     "tanh": lambda x, w: (x @ w).tanh(),
     "relu": lambda x, w: (x @ w).relu(),
+    "linear": lambda x, w: x @ w,
+    "attention": lambda x, w: _attention((x @ w).reshape(512, 4, 16).transpose(0, 1)),
     "residual": lambda x, w: x + (x @ w).gelu(),
     "norm": lambda x, w: (x @ w).layernorm().gelu() + x,
     "softmax": lambda x, w: (x @ w).exp().sin().softmax(-1),
@@ -85,6 +87,10 @@ LAYERS = {
         x.reshape(4, 8, 32, 32).conv2d(w[:24, :24].reshape(8, 8, 3, 3), padding=1).relu()
     ),
 }
+
+
+def _attention(y: Tensor) -> Tensor:
+    return y.scaled_dot_product_attention(y, y, is_causal=True).transpose(0, 1)
 
 
 @pytest.mark.usefixtures("undisturbed")

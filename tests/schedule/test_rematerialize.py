@@ -63,11 +63,15 @@ def square(seed: int, scale: float = 1.0) -> Tensor:
     return Tensor(values.astype(np.float32)).realize()
 
 
-def gradients(layers: int = 6, wrap: Callable = lambda layer, *given: layer(*given)) -> list[Tensor]:
+def gradients(
+    layers: int = 6,
+    wrap: Callable = lambda layer, *given: layer(*given),
+    layer: Callable = lambda y, w: y + (y @ w).gelu(),
+) -> list[Tensor]:
     """Of the weights of a chain of layers, nothing computed yet."""
     x, weights = square(0), [square(seed, 0.1).requires_grad_() for seed in range(1, layers + 1)]
     for w in weights:
-        x = wrap(lambda y, w: y + (y @ w).gelu(), x, w)
+        x = wrap(layer, x, w)
     return x.square().mean().gradient(*weights)
 
 
@@ -512,6 +516,28 @@ def test_a_checkpoint_says_what_it_did(capsys):
         f"CHECKPOINT: peak {before:.3g} -> {after:.3g} MB; {len(again.kernels) - len(plain.kernels)} kernels "
         f"and {100 * (total - work) / work:.0f} % operations more"
     ]
+
+
+def test_a_checkpoint_that_saves_nothing_is_not_done(capsys):
+    """Nor from the fourth time on, when the launches of a graph are known."""
+
+    def layer(y: Tensor, w: Tensor) -> Tensor:
+        return (y @ w).tanh()
+
+    alone = gradients(layer=layer)
+    Tensor.realize(*alone)
+    count = GlobalCounters.kernel_count
+    Tensor.realize(*gradients(layer=layer))
+    kernels = GlobalCounters.kernel_count - count
+    with Context(DEBUG=1):
+        for _ in range(6):
+            count = GlobalCounters.kernel_count
+            again = gradients(layer=layer, wrap=checkpoint)
+            Tensor.realize(*again)
+            assert GlobalCounters.kernel_count - count == kernels
+            same(again, alone)
+    (said,) = said_of_checkpoints(capsys)
+    assert said.endswith("nothing is computed again, since that saves no memory")
 
 
 def test_beside_a_budget_a_checkpoint_says_what_it_did_alone(capsys):

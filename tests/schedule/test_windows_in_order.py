@@ -42,6 +42,17 @@ def test_rows_of_whole_vectors_are_read_in_place():
     assert stored(convolution(8, padding=1)) == []
 
 
+def test_rows_of_vectors_with_few_lanes_left_over_are_read_in_place():
+    assert stored(convolution(15, padding=1)) == []
+    assert stored(convolution(11, channels=1, padding=1)) == [(3, 3, 2, 11, 11)]
+
+
+def test_one_image_is_stored_with_its_border():
+    x, w = Tensor.empty(1, 3, 8, 8), Tensor.empty(16, 3, 3, 3)
+    assert stored(x.conv2d(w, padding=1)) == stored(x.conv2d(w, padding=1, stride=(2, 1))) == [(3, 10, 10)]
+    assert stored(Tensor.empty(1, 3, 10, 10).conv2d(w)) == []
+
+
 def test_few_uses_are_not_worth_it():
     assert stored(convolution(out=15)) == []
     assert stored(convolution(channels=32, out=32, groups=32)) == []
@@ -54,6 +65,16 @@ def test_what_the_cache_does_not_hold_is_read_in_place():
 def test_for_hundreds_of_products_windows_are_stored_in_memory_but_not_too_many():
     assert stored(convolution(channels=30, out=256)) == [(30, 3, 3, 2, 3, 3)]
     assert stored(convolution(channels=250, out=256)) == []
+
+
+def test_rows_of_one_vector_that_are_summed_are_stored_for_fewer_uses():
+    """As the gradient of weights sums them: 4 channels of 3 images, and 3 x 3 places of a window."""
+
+    def gradient(out: int) -> Tensor:
+        return Tensor.empty(4, 3, 10, 10).conv2d(Tensor.empty(out, 3, 8, 8))
+
+    assert stored(gradient(128)) == [(3, 8, 8, 4, 3, 3)]
+    assert stored(gradient(127)) == []
 
 
 def test_windows_that_do_not_overlap_are_read_in_place():

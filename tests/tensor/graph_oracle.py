@@ -28,14 +28,17 @@ Array = np.ndarray[Any, Any]
 def by_interpreter(node: UOp, sources: list[Array]) -> Array:
     """What a ROUTINE leaves: signs and the order of equal numbers are its own, so device PYTHON runs it."""
     arrays = [np.zeros(sizes(shape_of(node)), np_dtype(node.dtype)), *map(np.ascontiguousarray, sources)]
+    kinds = [node.dtype, *(source.dtype for source in node.src)]
+    known = list(zip(kinds, arrays, strict=True))
     memories = [
-        UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(array.size), (), number) for number, array in enumerate(arrays)
+        UOp(Ops.DEFINE_GLOBAL, kind.ptr(a.size), (), number) for number, (kind, a) in enumerate(known)
     ]
     views = [UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape(array.shape)) for array in arrays]
-    loads = [UOp(Ops.LOAD, node.dtype, pair) for pair in zip(memories[1:], views[1:], strict=True)]
+    pairs = list(zip(memories, views, strict=True))
+    loads = [UOp(Ops.LOAD, *each) for each in zip(kinds[1:], pairs[1:], strict=True)]
     value = UOp(Ops.ROUTINE, node.dtype, tuple(loads), node.arg)
     ast = UOp.sink(UOp(Ops.STORE, dtypes.void, (memories[0], views[0], value)))
-    buffers = [Buffer("PYTHON", a.size, node.dtype).allocate().copyin(a.reshape(-1).data) for a in arrays]
+    buffers = [Buffer("PYTHON", a.size, kind).allocate().copyin(a.reshape(-1).data) for kind, a in known]
     runner = get_runner("PYTHON", ast)
     runner.program(tuple([buffer.ensure_allocated()._buf for buffer in buffers]), ())
     return np.frombuffer(buffers[0].tobytes(), arrays[0].dtype).reshape(arrays[0].shape)

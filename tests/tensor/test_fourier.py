@@ -94,6 +94,16 @@ def test_large_sizes_are_routines() -> None:
         assert "fourier" not in kernel_names(x.rfft())
 
 
+def test_a_routine_multiplies_by_the_factor_too() -> None:
+    x = Tensor.zeros(3, 256, 2).contiguous().realize()
+    assert kernel_names(x.fft()) == "fourier_3_256_0_0"
+    assert kernel_names(x.ifft()) == "fourier_3_256_1_1"
+    assert (
+        kernel_names(Tensor.zeros(129, 2).contiguous().realize().irfft(norm="ortho"))
+        == "real_inverse_1_256_1"
+    )
+
+
 @needs("cl")
 def test_on_a_grid_they_are_products() -> None:
     x = data(256, seed=12)

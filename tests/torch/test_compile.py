@@ -114,6 +114,20 @@ def test_the_backward_pass_is_given_as_little_as_pytorchs_partitioner_finds(made
     assert len(backward.given) == 2
 
 
+def test_views_that_a_graph_hands_on_are_not_copied():
+    graph = torch.fx.experimental.proxy_tensor.make_fx(
+        lambda x: (x.T, x[1:, :2].unsqueeze(0), x.T.clone(), x + 1), tracing_mode="fake"
+    )(torch.ones(2, 3))
+    x = torch.arange(6.0).reshape(2, 3)
+    call = door.replay.CompiledGraph(graph)
+    for _ in range(2):  # captured, replayed
+        turned, part, copy_of, more = call(x)
+        close([turned, part, copy_of, more], [x.T, x[1:, :2].unsqueeze(0), x.T, x + 1])
+        assert turned.data_ptr() == x.data_ptr()
+        assert part.data_ptr() == x[1:].data_ptr()
+        assert copy_of.data_ptr() not in (x.data_ptr(), more.data_ptr())
+
+
 def test_what_a_function_writes_is_written():
     def step(x, total):
         x.mul_(2)

@@ -89,3 +89,48 @@ def test_sums_of_windows_that_reach_beyond(size):
     how = ((3, 2), (3, 3), (1, 1), True, True, 5)
     found = row("avg_pool2d")(Tensor(x.numpy()), *how)
     torch.testing.assert_close(torch.from_numpy(found.numpy()), torch.ops.aten.avg_pool2d(x, *how))
+
+
+@pytest.mark.parametrize(
+    "how", [((5, 9), False), ((5, 9), True), ((5, 9), False, 1.7, 1.9)], ids=["size", "corners", "scales"]
+)
+def test_pictures_are_resized(how):
+    x = torch.arange(30.0).reshape(1, 2, 3, 5)
+    found = row("upsample_bilinear2d")(Tensor(x.numpy()), *how)
+    torch.testing.assert_close(torch.from_numpy(found.numpy()), torch.ops.aten.upsample_bilinear2d(x, *how))
+
+
+@pytest.mark.parametrize("form", ["rows", "columns", "sums", "batches"])
+def test_grouped_products(form):
+    torch.manual_seed(0)
+    ends = None if form == "batches" else torch.tensor([3, 3, 8], dtype=torch.int32)
+    shapes = {
+        "rows": ((8, 8), (3, 8, 4)),
+        "columns": ((3, 4, 8), (8, 8)),
+        "sums": ((8, 8), (8, 4)),
+        "batches": ((3, 2, 8), (3, 8, 4)),
+    }
+    x, y = (torch.randn(shape) for shape in shapes[form])
+    given = [None if each is None else Tensor(each.numpy()) for each in (x, y, ends)]
+    found = torch.from_numpy(row("_grouped_mm")(*given).numpy())
+    torch.testing.assert_close(found, torch._grouped_mm(x, y, ends))
+
+
+def test_the_operators_of_transformers_for_groups():
+    torch.manual_seed(0)
+    x, weight, slope, ends = (
+        torch.randn(6, 4),
+        torch.randn(3, 5, 4).transpose(1, 2),
+        torch.randn(6, 5),
+        [1, 1, 6],
+    )
+    ours = [Tensor(x.numpy()), Tensor.from_torch(weight), Tensor(ends)]
+    forward, backward = (
+        door.table.ATEN[f"transformers.grouped_mm_fallback{kind}.default"] for kind in ("", "_backward")
+    )
+    leaves = [x.requires_grad_(), weight.requires_grad_()]
+    expected = torch.cat([x[:1] @ weight[0], x[1:] @ weight[2]])
+    torch.testing.assert_close(torch.from_numpy(forward(*ours).numpy()), expected.detach())
+    wanted = torch.autograd.grad(expected, leaves, slope)
+    for found, each in zip(backward(*ours, Tensor(slope.numpy())), wanted, strict=True):
+        torch.testing.assert_close(torch.from_numpy(found.numpy()), each)

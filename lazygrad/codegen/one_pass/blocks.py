@@ -95,6 +95,13 @@ class Blocks(Ground):
         loads = [n.src[0].src[1] for n in right.toposort() if n.op is Ops.LOAD]
         neighbours = all(step(load, along_depth) == 1 for load in loads)
         self._vectors(count, turned if neighbours and depth % s.lanes == 0 else by_keys)
+        if count % s.width:  # a number that is left there from before may be one that takes a core very long
+            whole, end = -(-count // s.lanes) * s.lanes, -(-count // s.width) * s.width
+            with p.loop(0, depth) as deep:
+                with p.loop(count, whole) as at:
+                    p.store(memory, place(at, deep), p.number(0.0))
+                for first in range(whole, end, s.lanes):
+                    p.store(memory, place(p.integer(first), deep), p.number(0.0, s.lanes))
 
     def _copy_values(self, values: UOp, memory: UOp, along: tuple[UOp, UOp], count: Int, column: UOp) -> None:
         """The values of so many keys, or rows, from a place on: for each panel of columns one after another.
@@ -128,12 +135,13 @@ class Blocks(Ground):
         totals: tuple[UOp, UOp],
         size: int,
         columns: int,
-        factors: list[UOp] | None = None,
+        factors: UOp | None = None,
     ) -> None:
         """Sums of terms times values, from one place to another, to what was summed times its factor.
 
         packed  how many places `values` has, as _copy_values made it
         totals  memory, and the first row of the tile in it
+        factors  memory of a factor for each row of the tile
         """
         p, s, (memory, slot) = self.p, self.sizes, totals
         whole, left = divmod(columns // s.lanes, BESIDE)
@@ -148,12 +156,11 @@ class Blocks(Ground):
                     for c in range(beside):
                         p.assign(sums[r][c], p.fma(factor, each[c], sums[r][c]))
             for r in range(size):
+                scale = None if factors is None else p.splat(p.load(factors, r), s.lanes)
                 for c in range(beside):
                     place = p.let((slot + r) * columns + column + c * s.lanes)
                     before = p.load(memory, place, s.lanes)
-                    made = before + sums[r][c]
-                    if factors is not None:
-                        made = p.fma(before, p.splat(factors[r], s.lanes), sums[r][c])
+                    made = before + sums[r][c] if scale is None else p.fma(before, scale, sums[r][c])
                     p.store(memory, place, made)
 
         step_of = p.let(p.integer(packed) * s.width)

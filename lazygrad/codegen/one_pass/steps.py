@@ -119,7 +119,8 @@ class Steps(Ground):
 
     def _finite(self, top: UOp) -> UOp:
         """What is subtracted where `top` is the greatest x: 0 where all were -inf."""
-        return self.p.let(top.alu(Ops.CMPEQ, self.p.number(-math.inf)).where(self.p.number(0.0), top))
+        none, zero = (self.p.number(value, top.dtype.count) for value in (-math.inf, 0.0))
+        return self.p.let(top.alu(Ops.CMPEQ, none).where(zero, top))
 
     # *** the results of a row
 

@@ -6,8 +6,8 @@
         copy the keys' factors as panels, as wide as a tile, and the values likewise
         for each tile of rows
           x of the tile, by tiles of registers; the greatest of each row
+          f(t_old - t_new), the rows in lanes; then f(x - t_new) row by row, and the sum of these
           what was summed, times f(t_old - t_new)
-          f(x - t_new), and their sum
           the sum over the block of f(x - t_new)·v, by tiles of registers, to what was summed
       the results of the rows
 
@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import NamedTuple
 
+from ...dtype import dtypes
 from ...ir.args import AxisType
 from ...ir.ops import Ops
 from ...ir.uop import UOp
@@ -66,7 +67,10 @@ class _Kernel(Blocks, Steps):
         self.totals = p.scratch(groups * s.rows * s.columns)
         if parts.power is not None:
             self.sums = p.scratch(groups * s.rows * s.lanes)
-            self.tops = p.scratch(groups * s.rows)
+            self.tops = p.scratch(groups * s.rows + s.lanes)
+            self.greatest = p.scratch(s.tile * s.lanes)
+            whole = -(-s.tile // s.lanes) * s.lanes
+            self.found, self.shifts, self.factors = (p.scratch(whole) for _ in range(3))
 
     def written(self, pieces: int) -> list[UOp]:
         p, s = self.p, self.sizes
@@ -176,20 +180,15 @@ class _Kernel(Blocks, Steps):
         p = self.p
         each = [{**places, self.parts.row.arg.id: p.let(self.first + row + r)} for r in range(size)]
         panels = self._panels_of(seen)
-        greatest = self._scores(slot, each, key, count, panels)
+        self._scores(slot, each, key, count, panels)
         if self.e.power is None:
             self._sum(slot, size, None, count, seen)
             return
-        tops, factors = [], []
-        for r in range(size):
-            before = p.load(self.tops, slot + r)
-            top = p.let(self._greater(before, self._across(greatest[r])))
-            p.store(self.tops, slot + r, top)
-            shift = self._finite(top)
-            tops.append(shift)
-            factors.append(self._power(p.let(before - shift)))
-        self._powers(slot, each, tops, factors, key, count, panels)
-        self._sum(slot, size, factors, count, seen)
+        self._correct(slot, size)
+        with p.loop(0, size) as r:
+            places = {**places, self.parts.row.arg.id: p.let(self.first + row + r)}
+            self._powers(p.let(slot + r), r, places, key, count, panels)
+        self._sum(slot, size, self.factors, count, seen)
 
     def _along_keys(self, key: UOp, at: UOp, count: int) -> Along:
         """A vector of the keys of a block, some of which may be beyond its last one."""
@@ -211,8 +210,8 @@ class _Kernel(Blocks, Steps):
 
     def _scores(
         self, slot: UOp, each: list[dict[int, UOp]], key: UOp, count: int, panels: tuple[Int, UOp]
-    ) -> list[UOp]:
-        """x of a tile, stored; the greatest of each row, lane by lane."""
+    ) -> None:
+        """x of a tile, stored; where it has a power the greatest of each row too, lane by lane."""
         p, s, size = self.p, self.sizes, len(each)
         greatest = []
         if self.e.power is not None:
@@ -235,39 +234,55 @@ class _Kernel(Blocks, Steps):
                     p.store(self.xs, p.let(panel * s.width + (r * self.width + c * s.lanes)), x)
                     if self.e.power is not None:
                         p.assign(greatest[r], self._greater(greatest[r], x))
-        return greatest
+        for r, value in enumerate(greatest):
+            p.store(self.greatest, r * s.lanes, value)
+
+    def _correct(self, slot: UOp, size: int) -> None:
+        """The greatest x so far of each row of a tile, and the factor for what was summed. Rows are lanes:
+        those behind the tile stay as they are.
+        """
+        p, lanes = self.p, self.sizes.lanes
+        with p.loop(0, size) as r:
+            p.store(self.found, r, p.let(self._across(p.load(self.greatest, p.let(r * lanes), lanes))))
+        for begin in range(0, size, lanes):
+            own = UOp.const(dtypes.bool.vec(lanes), tuple(begin + lane < size for lane in range(lanes)))
+            none = p.number(-math.inf, lanes)
+            before = p.load(self.tops, p.let(slot + begin), lanes)
+            found = p.let(own.where(p.load(self.found, begin, lanes), none))
+            top = p.let(self._greater(before, found))
+            p.store(self.tops, slot + begin, top)
+            shift = self._finite(top)
+            p.store(self.shifts, begin, shift)
+            p.store(self.factors, begin, self._power(p.let(own.where(before, none) - shift)))
 
     def _powers(
-        self,
-        slot: UOp,
-        each: list[dict[int, UOp]],
-        tops: list[UOp],
-        factors: list[UOp],
-        key: UOp,
-        count: int,
-        panels: tuple[Int, UOp],
+        self, slot: UOp, r: UOp, places: dict[int, UOp], key: UOp, count: int, panels: tuple[Int, UOp]
     ) -> None:
-        """f(x - t) of a tile, in the place of x; to the sums."""
-        p, s, size = self.p, self.sizes, len(each)
-        sums = [p.accumulator(p.number(0.0, s.lanes)) for _ in range(size)]
+        """f(x - t) of a row of a tile, in the place of x; to its sums, times their factor.
+
+        A row by itself: a power is many instructions, of which those of one vector keep a core busy. With
+        those of all rows side by side in the code, LLVM took most of its time for them.
+        """
+        p, s = self.p, self.sizes
+        shift, factor = (p.splat(p.load(memory, r), s.lanes) for memory in (self.shifts, self.factors))
+        total = p.accumulator(p.number(0.0, s.lanes))
         first, last = panels
         begin = first if isinstance(first, int) else p.let(first * BESIDE)
+        own = p.let(r * self.width)
         with p.loop(begin, p.let(last * BESIDE)) as vector:
             at = p.let(vector * s.lanes)
-            for r in range(size):
-                x = p.load(self.xs, at + r * self.width, s.lanes)
-                value = self._power(p.let(x - p.splat(tops[r], s.lanes)))
-                p.assign(sums[r], sums[r] + value)
-                if self.e.weights is not None:
-                    along = self._along_keys(key, at, count)
-                    value = p.let(value * self.writer.write(self.e.weights, each[r], None, along))
-                p.store(self.xs, at + r * self.width, value)
-        for r in range(size):
-            place = p.let((slot + r) * s.lanes)
-            before = p.load(self.sums, place, s.lanes)
-            p.store(self.sums, place, p.fma(before, p.splat(factors[r], s.lanes), sums[r]))
+            x = p.load(self.xs, p.let(own + at), s.lanes)
+            value = self._power(p.let(x - shift))
+            p.assign(total, total + value)
+            if self.e.weights is not None:
+                along = self._along_keys(key, at, count)
+                value = p.let(value * self.writer.write(self.e.weights, places, None, along))
+            p.store(self.xs, own + at, value)
+        place = p.let(slot * s.lanes)
+        sums = p.load(self.sums, place, s.lanes)
+        p.store(self.sums, place, p.fma(sums, factor, total))
 
-    def _sum(self, slot: UOp, size: int, factors: list[UOp] | None, count: int, seen: Seen) -> None:
+    def _sum(self, slot: UOp, size: int, factors: UOp | None, count: int, seen: Seen) -> None:
         """The sums over the block of f(x - t)·v, to what was summed times its factor, if it has one."""
         if self.e.values is None:
             return

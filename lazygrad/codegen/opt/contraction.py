@@ -54,7 +54,7 @@ def packed_panels(facts: Facts, target: Target) -> tuple[list[Opt], float]:
     """The Opts for a contraction that is worth packing, and the cycles it takes; [] for anything else."""
     best, least = list[Opt](), (math.inf, math.inf)
     for before, tiling in _tilings(facts, target):
-        time, opts = tiling.chosen()
+        time, opts = tiling.chosen(least[0])
         rows = tiling.roles.rows
         far = min((abs(access.step(rows) or math.inf) for access in tiling.roles.others), default=math.inf)
         if opts and (time, far) < least:  # of two that take the same, where rows are nearer

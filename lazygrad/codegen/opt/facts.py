@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ...dtype import PtrDType
+from ...dtype import PtrDType, dtypes
 from ...ir.index import as_index
 from ...ir.nest import ranges_of, scan_ranges, stage_stores
 from ...ir.ops import LANEWISE, OPS, Ops
@@ -71,6 +71,7 @@ class Facts:
     divisions  the axes that some address is computed from by a division, other than a shift
     scans    how many steps running values take, and the axes that they run along
     in_turn  the axes along which some running value takes one step after the other
+    carried  how many registers running values take, of one place each: a float sum has three (`linearize.py`)
     branches  how many choices by what is loaded are made, by the axes along which they differ: branches where
              no lanes are
     bytes_along  the bytes of the largest element among the values that differ along an axis
@@ -85,6 +86,7 @@ class Facts:
     divisions: set[frozenset[int]] = field(default_factory=set)
     scans: list[tuple[float, frozenset[int]]] = field(default_factory=list)
     in_turn: set[int] = field(default_factory=set)
+    carried: int = 0
     branches: dict[frozenset[int], float] = field(default_factory=dict)
     bytes_along: dict[int, int] = field(default_factory=dict)
 
@@ -108,6 +110,7 @@ class Facts:
                 along = frozenset(number_of[r] for r in scan_ranges(node) if r in number_of)
                 steps = math.prod(float(typical(r.src[0])) for r in ranges_of(node))
                 facts.scans.append((steps, along))
+                facts.carried += 3 if node.arg is Ops.ADD and dtypes.is_float(node.dtype) else 1
                 if node.arg is Ops.MULACC:
                     facts.in_turn |= along
             is_value = is_access or node.op is Ops.REDUCE or node.op in LANEWISE

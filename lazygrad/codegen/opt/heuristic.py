@@ -22,8 +22,9 @@ from .planned import planned
 from .plans import Plan, plans
 
 #: Of plans that take the same but for so much, that of the fewest instructions is chosen; of those that issue
-#: the same but for so much, the first.
-ALIKE = 1.05
+#: the same but for so much, that of the least code, which takes as long to compile; of those with little, the
+#: first. Little are so many operations: LLVM takes 10 ms for them, and lowering as much.
+ALIKE, LITTLE_CODE = 1.05, 256
 
 
 class Choice(NamedTuple):
@@ -66,4 +67,5 @@ def _shortest(facts: Facts, target: Target, loops: Loops) -> tuple[Plan, float]:
         return first, without
     found = [each for each in found if each[0] <= ALIKE * time]
     least = min(instructions for _, instructions, _ in found)
-    return next((plan, time) for time, instructions, plan in found if instructions <= ALIKE * least)
+    alike = [(plan, time) for time, instructions, plan in found if instructions <= ALIKE * least]
+    return min(alike, key=lambda each: max(LITTLE_CODE, each[0].size_of_code()))

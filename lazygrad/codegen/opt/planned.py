@@ -70,6 +70,8 @@ def planned(facts: Facts, target: Target, at_once: AtOnce) -> list[Loop]:
     if lanes is not None:
         first.compute(sum([ends * core.combined for ends, closed in facts.sums if own in closed]))
     for steps, along in facts.scans:
+        beside = [number for number in at_once if number not in along]
+        nest.innermost(along).accumulators += facts.carried / len(facts.scans) * times(beside, vectors)
         if own in facts.in_turn:
             first.lost = math.inf
         elif own is not None and own in along:

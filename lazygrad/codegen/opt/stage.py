@@ -218,7 +218,7 @@ def _filling(closed: list[UOp], place: UOp, fresh: int, line: int) -> tuple[dict
         elif r is row:
             loops += split(r, WHOLE, AxisType.UPCAST)
         elif r is crossing:
-            outer, inner = split(r, STEPS, AxisType.UPCAST)
+            outer, inner = split(r, STEPS, AxisType.LOOP)
             loops = [outer, *loops, inner]
         else:
             kind = AxisType.UPCAST if r.arg.kind in IN_REGISTERS else AxisType.LOOP

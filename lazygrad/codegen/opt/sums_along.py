@@ -72,8 +72,10 @@ class SumTiling:
             if self.facts.size_of_code(copies, self.inner, self.width) <= MAX_COST:
                 yield SumTile(side, others)
 
-    def chosen(self) -> tuple[float, list[Opt]]:
-        """How long it takes with the first of the tiles that take about the least, and its Opts."""
+    def chosen(self, most: float = math.inf) -> tuple[float, list[Opt]]:
+        """How long it takes with the first of the tiles that take about the least, and its Opts; [] where
+        that is longer than `most`.
+        """
         found = [(cycles(self.work(tile), self.target), tile) for tile in self.tiles()]
         least = min([time for time, _ in found], default=math.inf)
         return next(

@@ -40,9 +40,9 @@ WORST = 3.0
 #: Packed rows are read one after the other, so they may be so many times the second cache; measured with
 #: transposed matrices of 1024 and 2048.
 PACKED_ROWS = 2
-#: Rows that a tile does not divide have code of their own, which costs more to compile than it saves where a
-#: kernel has fewer products than this.
-LONG_RUN, LAST_ROWS = 1 << 25, 1.1
+#: Rows that a tile does not divide have code of their own. To compile it takes some 20 ms, so many cycles of
+#: each of a thousand runs; but no more than this share of a run is paid for that.
+LAST_ROWS, LAST_ROWS_SHARE = 60_000, 0.1
 #: In rounds they are behind masks: 64 rows by fives took 1.1 of the time that they take by eights. This is
 #: for the choice among tiles of rounds.
 MASKED_ROWS = 1.05
@@ -157,23 +157,24 @@ class Tiling:
                     if block or not roles.packed:
                         yield from self._beside(Tile(side, vectors, block))
 
-    def best(self) -> tuple[float, Tile | None]:
-        """How long it takes with the tile that takes least."""
+    def best(self, most: float = math.inf) -> tuple[float, Tile | None]:
+        """How long it takes with the tile that takes least; none where all take longer than `most`."""
         target, height = self.target, self.height
         least = self.products / self.width / target.core.products
         worst = WORST * self.per_step * (1 if target.has_fma else 2) * least
         bounds = [(self.bound(tile), place, tile) for place, tile in enumerate(self.tiles())]
         found: list[tuple[int, float, Tile]] = []
-        shortest = math.inf
+        shortest = most
         for bound, place, tile in sorted(bounds):  # so that most need not be looked at
-            if bound > min(worst, ALIKE * shortest):
+            longest = min(worst, ALIKE * shortest)
+            if bound > longest:
                 break
-            time = cycles(self.sums(tile), target)
-            if time <= worst:
+            time = cycles(self.sums(tile), target, longest)
+            if time <= longest:
                 if height % tile.side and tile.round:
                     time *= MASKED_ROWS
-                elif height % tile.side and self.products < LONG_RUN:
-                    time *= LAST_ROWS
+                elif height % tile.side:
+                    time += min(LAST_ROWS, LAST_ROWS_SHARE * time)
                 time += issued(self.stores(tile), target)
                 found.append((place, time, tile))
                 shortest = min(shortest, time)
@@ -183,9 +184,9 @@ class Tiling:
         time, tile = alike[0]
         return time / (MASKED_ROWS if tile.round and height % tile.side else 1.0), tile
 
-    def chosen(self) -> tuple[float, list[Opt]]:
+    def chosen(self, most: float = math.inf) -> tuple[float, list[Opt]]:
         """The same with the Opts that the tile stands for; [] where there is none."""
-        time, tile = self.best()
+        time, tile = self.best(most)
         return time, [] if tile is None else self.opts(tile)
 
     def listed(self) -> Iterator[tuple[list[Loop], list[Opt]]]:

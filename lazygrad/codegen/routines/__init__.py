@@ -21,7 +21,7 @@ from ...target import Target
 from ..opt import Opt, OptOps
 from ..opt.actions import MAX_PIECES
 from ..opt.threads import FEWEST, PIECE
-from . import fourier, general_spectra, indefinite, reflections, singular_values, spectra, triangles
+from . import fourier, general_spectra, grouped, indefinite, reflections, singular_values, spectra, triangles
 from .layout import Rows
 from .writing import Program
 
@@ -40,11 +40,19 @@ class Routine(NamedTuple):
     write  (program, result, its place, (source, its place) for each, *sizes)
     words  of the sizes: how many numbers it leaves
     ops    of the sizes: how many operations it takes, roughly
+    parts  of the sizes: in how many parts several cores can do an example; `write` then gets a `Part` before
+           the sizes
     """
 
     write: Callable[..., None]
     words: Callable[..., int]
     ops: Callable[..., int]
+    parts: Callable[..., int] | None = None
+
+
+def _products(rows: int, groups: int, k: int, n: int) -> int:
+    """Of rows that each have one group."""
+    return 2 * rows * k * n
 
 
 ROUTINES: dict[str, Routine] = {
@@ -61,9 +69,18 @@ ROUTINES: dict[str, Routine] = {
     "ldl": Routine(indefinite.ldl, indefinite.ldl_size, lambda n: n**3 // 3),
     "ldl_solve": Routine(indefinite.ldl_solve, indefinite.ldl_solve_size, lambda n, k: 2 * n * n * k),
     "qr": Routine(reflections.qr, reflections.qr_size, lambda m, n, k: 4 * m * n * min(m, n)),
-    "fourier": Routine(fourier.fourier, fourier.fourier_size, lambda n, inverse: 5 * n * n.bit_length()),
-    "real_fourier": Routine(fourier.real_fourier, lambda n: n + 2, lambda n: 3 * n * n.bit_length()),
-    "real_inverse": Routine(fourier.real_inverse, lambda n: n, lambda n: 3 * n * n.bit_length()),
+    "fourier": Routine(fourier.fourier, fourier.fourier_size, lambda n, *_: 5 * n * n.bit_length()),
+    "real_fourier": Routine(fourier.real_fourier, lambda n, _: n + 2, lambda n, _: 3 * n * n.bit_length()),
+    "real_inverse": Routine(fourier.real_inverse, lambda n, _: n, lambda n, _: 3 * n * n.bit_length()),
+    "grouped_dots": Routine(
+        grouped.dots, lambda rows, groups, k, n: rows * n, _products, grouped.parts_of_dots
+    ),
+    "grouped_mixes": Routine(
+        grouped.mixes, lambda rows, groups, k, n: rows * n, _products, grouped.parts_of_mixes
+    ),
+    "grouped_outer": Routine(
+        grouped.outer, lambda rows, groups, k, n: groups * k * n, _products, grouped.parts_of_outer
+    ),
     "eigh": Routine(spectra.eigh, spectra.eigh_size, lambda n, k: 2 * n**3 + 7 * k * n**2),
     "eig": Routine(general_spectra.eig, general_spectra.eig_size, lambda n, k: 10 * n**3 + 15 * k * n**2),
     "svd": Routine(
@@ -121,29 +138,39 @@ def routine_program(ast: UOp, renderer: Renderer) -> RoutineProgram:
         for s, core in zip(node.src, node.arg.core, strict=True)
     ]
 
-    def example(number: UOp) -> None:
-        places = []
+    routine = ROUTINES[node.arg.name]
+
+    def example(number: UOp, part: UOp | None = None, parts: int = 1) -> None:
+        places: list[Any] = []
         for load, size in zip(node.src, sizes, strict=True):
             offset = load.src[1].arg.views[-1].offset
             places += [load.src[0], p.let(number * size + offset)]
-        ROUTINES[node.arg.name].write(p, out, p.let(number * words), *places, *node.arg.sizes)
+        if routine.parts is not None:
+            places.append(grouped.Part(p.integer(0) if part is None else part, parts))
+        routine.write(p, out, p.let(number * words), *places, *node.arg.sizes)
 
     if renderer.target.grid:
         _in_workgroups(p, count, example)
         return RoutineProgram(p.written(), [])
     pieces = _pieces(node, renderer.target)
+    if pieces > 1 and count < pieces and routine.parts is not None:
+        parts = min(pieces, routine.parts(*node.arg.sizes))
+        with p.loop(0, parts, AxisType.THREAD) as part, p.loop(0, count) as number:
+            example(number, part, parts)
+        return RoutineProgram(p.written(), [Opt(OptOps.THREAD, 0, parts)])
+    pieces = min(pieces, count)
     with p.loop(0, count, AxisType.THREAD if pieces > 1 else AxisType.LOOP) as number:
         example(number)
     return RoutineProgram(p.written(), [Opt(OptOps.THREAD, 0, pieces)] if pieces > 1 else [])
 
 
 def _pieces(node: UOp, target: Target) -> int:
-    """Into how many pieces the examples are cut: the rule of `opt/threads.py`."""
+    """In how many pieces the examples should be done: the rule of `opt/threads.py`."""
     count = _examples(node)
     sizes = node.arg.sizes
     cycles = count * STEP * ROUTINES[node.arg.name].ops(*sizes) / max(*sizes, 1)
     pieces = min(int(cycles / (PIECE * target.launch.fork)), MAX_PIECES)
-    return min(pieces, count) if target.threads > 1 and pieces >= FEWEST else 1
+    return pieces if target.threads > 1 and pieces >= FEWEST else 1
 
 
 def _in_workgroups(p: Program, count: int, example: Callable[[UOp], None]) -> None:

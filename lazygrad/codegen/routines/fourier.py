@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ...dtype import dtypes
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from .writing import Program
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 MOST = 1 << 22
 #: The largest prime factor.
 PRIME = 13
+#: So many numbers are a line of memory, or two.
+LINE = 16
 
 Complex = tuple[UOp, UOp]
 
@@ -37,23 +40,25 @@ Complex = tuple[UOp, UOp]
 def stages(n: int) -> tuple[int, ...]:
     """The sizes of the small transforms, the first a power of 2 that fills lanes, if n has one; empty where n
     has a large prime factor."""
-    found = [16] if n % 16 == 0 and n >= 128 else []
-    left = n // math.prod(found)
-    if left == 16:
-        return (*found, left)
-    for radix in (8, 4, 2, 3, 5, 7, 11, PRIME):
+    found, left = [], n
+    for radix in (16 if n >= 128 else 8, 8, 4, 2, 3, 5, 7, 11, PRIME):
         while left % radix == 0:
             found.append(radix)
             left //= radix
-    return tuple(found) if left == 1 else ()
+    # the last one rotates nothing, so that it may be large
+    return (*found[:1], *sorted(found[1:])) if left == 1 else ()
 
 
-def fourier_size(n: int, inverse: int) -> int:
+def fourier_size(n: int, inverse: int, scaled: int) -> int:
     return 2 * n
 
 
-def rotations(n: int, inverse: bool) -> np.ndarray[Any, Any]:
-    """The rotations w^(p·k), k from 1, of all stages but the last, in the order that they are read in."""
+def rotations(n: int, inverse: bool, factor: float = 1.0) -> np.ndarray[Any, Any]:
+    """The rotations w^(p·k), k from 1, of all stages but the last, in the order that they are read in.
+
+    With a factor of the transform: those of the first stage have it, and what is not rotated finds it at the
+    end.
+    """
     import numpy as np
 
     parts = []
@@ -61,17 +66,23 @@ def rotations(n: int, inverse: bool) -> np.ndarray[Any, Any]:
     for radix in stages(n)[:-1]:
         m = size // radix
         both = _turns(np.outer(np.arange(m), np.arange(1, radix)) % size, size, inverse)
-        parts.append((both.transpose(1, 2, 0) if s == 1 else both).ravel())
+        parts.append((both.transpose(1, 2, 0) * factor if s == 1 else both).ravel())
         size, s = m, s * radix
-    return np.concatenate(parts)
+    return np.concatenate([*parts, [factor]])
 
 
-def real_rotations(n: int, inverse: bool) -> np.ndarray[Any, Any]:
-    """Those of n / 2 complex numbers; behind them what `_ends_apart` and `_ends_together` read."""
+def real_rotations(n: int, inverse: bool, factor: float = 1.0) -> np.ndarray[Any, Any]:
+    """Those of n / 2 complex numbers; before them what `_ends_apart` and `_ends_together` read."""
     import numpy as np
 
-    turns = _turns(np.arange(n // 4 + 1), n, False) * (1.0 if inverse else 0.5)
-    return np.concatenate([rotations(n // 2, inverse), turns[:, 0], turns[:, 1]])
+    turns = np.zeros((2, _ends(n)))
+    turns[:, : n // 4 + 1] = _turns(np.arange(n // 4 + 1), n, False).T * (1.0 if inverse else 0.5)
+    return np.concatenate([turns.ravel(), rotations(n // 2, inverse, factor)])
+
+
+def _ends(n: int) -> int:
+    """How many real parts, and imaginary ones, `real_rotations` has for both ends: whole lines of memory."""
+    return -(-(n // 4 + 1) // LINE) * LINE
 
 
 def _turns(steps: Any, size: int, inverse: bool) -> np.ndarray[Any, Any]:
@@ -83,17 +94,26 @@ def _turns(steps: Any, size: int, inverse: bool) -> np.ndarray[Any, Any]:
 
 
 def fourier(
-    p: Program, out: UOp, base: UOp, source: UOp, read: UOp, table: UOp, begin: UOp, n: int, inverse: int
+    p: Program,
+    out: UOp,
+    base: UOp,
+    source: UOp,
+    read: UOp,
+    table: UOp,
+    begin: UOp,
+    n: int,
+    inverse: int,
+    scaled: int,
 ) -> None:
-    """The transform of n complex numbers, without a factor."""
-    run = _Stages(p, n, table, begin, 1.0 if inverse else -1.0)
+    """The transform of n complex numbers; without a factor, unless it is scaled."""
+    run = _Stages(p, n, table, begin, 1.0 if inverse else -1.0, scaled)
     run.first(_from_pairs(p, source, read))
     run.between()
     run.last(_to_pairs(p, out, base))
 
 
 def real_fourier(
-    p: Program, out: UOp, base: UOp, source: UOp, read: UOp, table: UOp, begin: UOp, n: int
+    p: Program, out: UOp, base: UOp, source: UOp, read: UOp, table: UOp, begin: UOp, n: int, scaled: int
 ) -> None:
     """The first n / 2 + 1 complex numbers of the transform of n real ones, n even.
 
@@ -101,22 +121,22 @@ def real_fourier(
     come from the numbers at both ends. (W. H. Press et al., Numerical Recipes, 12.3)
     """
     half = n // 2
-    run = _Stages(p, half, table, begin, -1.0)
+    run = _Stages(p, half, table, p.let(begin + 2 * _ends(n)), -1.0, scaled)
     run.first(_from_pairs(p, source, read))
     run.between()
     done = run.memory()
     run.last(_to_parts(p, done))
-    _ends_apart(p, done, half, out, base, table, run.at)
+    _ends_apart(p, done, half, out, base, table, begin)
 
 
 def real_inverse(
-    p: Program, out: UOp, base: UOp, source: UOp, read: UOp, table: UOp, begin: UOp, n: int
+    p: Program, out: UOp, base: UOp, source: UOp, read: UOp, table: UOp, begin: UOp, n: int, scaled: int
 ) -> None:
     """The inverse of `real_fourier`, times n, but for the imaginary parts of the first and last number."""
     half = n // 2
-    run = _Stages(p, half, table, begin, 1.0)
+    run = _Stages(p, half, table, p.let(begin + 2 * _ends(n)), 1.0, scaled)
     joined = run.memory()
-    _ends_together(p, source, read, half, joined, table, p.let(begin + rotations(half, True).size))
+    _ends_together(p, source, read, half, joined, table, begin)
     run.first(_from_parts(p, joined))
     run.between()
     run.last(_to_pairs(p, out, base))
@@ -145,7 +165,7 @@ def _ends_apart(p: Program, held: Complex, half: int, out: UOp, base: UOp, table
         far = _reversed(p, p.let(u - x)), _reversed(p, p.let(y - v))
         _write_pairs(p, out, base + 2 * other, far)
 
-    p.tiles(0, half // 2 + 1, _lanes(p, half // 2 + 1), ends)
+    _tiles(p, half // 2 + 1, ends)
 
 
 def _ends_together(p: Program, source: UOp, read: UOp, half: int, made: Complex, table: UOp, at: UOp) -> None:
@@ -163,14 +183,14 @@ def _ends_together(p: Program, source: UOp, read: UOp, half: int, made: Complex,
             p.store(memory, k, near)
             p.store(memory, other, _reversed(p, reverse))
 
-    p.tiles(0, half // 2 + 1, _lanes(p, half // 2 + 1), ends)
+    _tiles(p, half // 2 + 1, ends)
     first, last = p.load(source, read), p.load(source, read + 2 * half)
     for memory, value in zip(made, (p.let(first + last), p.let(first - last)), strict=True):
         p.store(memory, 0, value)
 
 
 def _ends_turn(p: Program, table: UOp, at: UOp, half: int, k: UOp, count: int) -> Complex:
-    return p.load(table, at + k, count), p.load(table, at + (half // 2 + 1) + k, count)
+    return p.load(table, at + k, count), p.load(table, at + _ends(2 * half) + k, count)
 
 
 # *** stages
@@ -182,8 +202,9 @@ Write = Callable[[UOp, Complex], None]
 class _Stages:
     """The stages of one transform: from anywhere into memory near the core, within it, and out of it."""
 
-    def __init__(self, p: Program, n: int, table: UOp, at: UOp, sign: float) -> None:
+    def __init__(self, p: Program, n: int, table: UOp, at: UOp, sign: float, scaled: int) -> None:
         self.p, self.n, self.table, self.at, self.sign = p, n, table, at, sign
+        self.factor = p.load(table, at + (rotations(n, False).size - 1)) if scaled else None
         self.radices = stages(n)
         self.m, self.s = n, 1
         self.memories = [(p.scratch(n + 1), p.scratch(n + 1)) for _ in range(2)]
@@ -201,6 +222,9 @@ class _Stages:
 
         def butterfly(place: UOp, count: int) -> None:
             results = _small(p, [read(place + m * j, count) for j in range(radix)], self.sign)
+            if self.factor is not None:
+                a, b = (p.let(part * p.splat(self.factor, count)) for part in results[0])
+                results[0] = a, b
             for k in range(1, radix):
                 row = self.at + 2 * (k - 1) * m + place
                 turn = p.load(self.table, row, count), p.load(self.table, row + m, count)
@@ -209,7 +233,7 @@ class _Stages:
                 for number, value in enumerate(_woven(p, list(part))):
                     p.store(memory, place * radix + number * count, value)
 
-        p.tiles(0, m, _lanes(p, m) if radix & (radix - 1) == 0 else 1, butterfly)
+        _tiles(p, m, butterfly, radix & (radix - 1) == 0)
         self._done(radix, m, made)
 
     def _done(self, radix: int, m: int, made: Complex) -> None:
@@ -239,7 +263,7 @@ class _Stages:
                         result = _product(p, result, turn)
                     write(place + s * k, result)
 
-            p.tiles(0, s, _lanes(p, s), butterfly)
+            _tiles(p, s, butterfly)
         self._done(radix, m, made)
 
     def last(self, write: Write) -> None:
@@ -252,7 +276,7 @@ class _Stages:
             for k, result in enumerate(results):
                 write(place + s * k, result)
 
-        p.tiles(0, s, _lanes(p, s), butterfly)
+        _tiles(p, s, butterfly)
 
 
 def _from_parts(p: Program, memory: Complex, begin: UOp | int = 0) -> Read:
@@ -284,13 +308,17 @@ def _write_pairs(p: Program, memory: UOp, place: UOp, value: Complex) -> None:
         p.store(memory, place + number * part.dtype.count, part)
 
 
-def _lanes(p: Program, count: int) -> int:
-    """So many at once that the fewest turns are left, with those that are done one by one."""
-    return min((1 << i for i in range(_widest(p).bit_length())), key=lambda w: count // w + count % w)
+def _tiles(p: Program, count: int, body: Callable[[UOp, int], None], lanes: bool = True) -> None:
+    """`body(place, width)` for tiles of all places from 0 on; lanes: whether more than one at once.
 
-
-def _widest(p: Program) -> int:
-    return max(1, p.target.vector_bytes // p.dtype.itemsize)
+    The last tile may begin within the one before it: what is read is not written, so that the same is made of
+    it again.
+    """
+    widest = min(count, p.target.vector_bytes // p.dtype.itemsize) if lanes else 1
+    width = 1 << (max(1, widest).bit_length() - 1)
+    p.tiles(0, count - count % width, width, body)
+    if count % width:
+        body(p.integer(count - width), width)
 
 
 # *** order
@@ -319,9 +347,10 @@ def _interleaved(p: Program, first: list[UOp], second: list[UOp]) -> list[UOp]:
         if count == 1:
             made += [a, b]
             continue
+        odd = UOp(Ops.CONST, dtypes.bool.vec(count), (), tuple([bool(i % 2) for i in range(count)]))
         for begin in (0, count // 2):
-            lanes = [_pick(value, (begin + i // 2,)) for i in range(count) for value in ((a, b)[i % 2],)]
-            made.append(p.let(UOp(Ops.VECTORIZE, a.dtype, tuple(lanes))))
+            lanes = tuple([begin + i // 2 for i in range(count)])
+            made.append(p.let(odd.where(_pick(b, lanes), _pick(a, lanes))))
     return made
 
 

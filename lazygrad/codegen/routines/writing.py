@@ -43,7 +43,8 @@ class Program:
         self.blocks = [_Block()]
         self.level: dict[UOp, int] = dict.fromkeys(memories, 0)
         self.blocks[0].steps += memories
-        self.readers: dict[UOp, set[UOp]] = {}  # accumulator → what was made of it
+        self.readers: dict[UOp, list[UOp]] = {}  # accumulator → what was made of it
+        self.reads: dict[UOp, frozenset[UOp]] = {}  # what was made of accumulators → these
         self.ranges = self.loads = self.accumulators = self.memories = 0
         self.has_fma = renderer.supports(Ops.MULACC, dtype)
 
@@ -87,12 +88,16 @@ class Program:
 
     def sum_of_lanes(self, value: UOp) -> UOp:
         """Halves are added until one is left."""
-        while (count := value.dtype.count) > 1:
-            half, dtype = count // 2, value.dtype.scalar_type.vec(count // 2)
-            low = UOp(Ops.GEP, dtype, (value,), tuple(range(half)))
-            high = UOp(Ops.GEP, dtype, (value,), tuple(range(half, count)))
-            value = low + high
+        while value.dtype.count > 1:
+            value = self.halves(value)
         return value
+
+    def halves(self, value: UOp) -> UOp:
+        """The sum of both halves of a vector."""
+        count = value.dtype.count
+        half, dtype = count // 2, value.dtype.scalar_type.vec(count // 2)
+        low = UOp(Ops.GEP, dtype, (value,), tuple(range(half)))
+        return low + UOp(Ops.GEP, dtype, (value,), tuple(range(half, count)))
 
     # *** steps
 
@@ -109,13 +114,11 @@ class Program:
                 stack += missing
                 continue
             stack.pop()
-            read = [
-                acc
-                for acc, readers in self.readers.items()
-                if any(s is acc or s in readers for s in node.src)
-            ]
-            for acc in read:
-                self.readers[acc].add(node)
+            read = frozenset[UOp]().union(*[self.reads[s] for s in node.src if s in self.reads])
+            if read:
+                self.reads[node] = read
+                for acc in read:
+                    self.readers[acc].append(node)
             level = len(self.blocks) - 1 if read else max([self.level[s] for s in node.src], default=0)
             self._write(node, level)
         return root
@@ -145,6 +148,13 @@ class Program:
         index = self._index(memory, place)
         self._write(UOp(Ops.STORE, dtypes.void, (index, self.let(value)), self._serial()))
 
+    def prefetch(self, memory: UOp, place: Int, writes: bool = False) -> None:
+        """Ask for what lies there, to be read or written soon; it need not be in the memory."""
+        if self.renderer.supports(Ops.PREFETCH, self.dtype):
+            self._write(
+                UOp(Ops.PREFETCH, dtypes.void, (self._index(memory, place),), (writes, self._serial()))
+            )
+
     def barrier(self) -> None:
         """The threads of a workgroup wait for each other, and see what each of them stored."""
         self._write(UOp(Ops.BARRIER, dtypes.void, (), self._serial()))
@@ -168,7 +178,7 @@ class Program:
         arg = (self.accumulators,)
         loop = UOp(Ops.RANGE, dtypes.int32, (UOp.const(dtypes.int32, 0),) * 2, RangeArg(-1, AxisType.LOOP))
         acc = UOp(Ops.DEFINE_ACC, start.dtype, (self.let(start), loop), arg)
-        self.readers[acc] = set()
+        self.readers[acc], self.reads[acc] = [], frozenset((acc,))
         return self._write(acc)
 
     def assign(self, accumulator: UOp, value: UOp) -> None:
@@ -187,7 +197,8 @@ class Program:
         for accumulator in accumulators:
             for node in self.readers[accumulator]:
                 self.level.pop(node, None)
-            self.readers[accumulator] = set()
+                self.reads.pop(node, None)
+            self.readers[accumulator] = []
 
     def multiply(self, sums: list[UOp], words: list[UOp], core: TensorCore) -> None:
         """Add a product of matrices to the sums of a thread, which are accumulators (WMMA)."""
@@ -247,12 +258,15 @@ class Program:
 
     def tiles(self, start: Int, end: Int, size: int, body: Callable[[UOp, int], None]) -> None:
         """`body(place, size)` for tiles of so many places, and `body(place, 1)` for those that are left."""
+        divides = isinstance(start, int) and isinstance(end, int) and (end - start) % size == 0
         start, end = self.integer(start), self.integer(end)
         if size > 1:
             shift = size.bit_length() - 1
             count = self.let((end - start) >> shift)
             with self.loop(0, count) as tile:
                 body(self.let(start + (tile << shift)), size)
+            if divides:
+                return
             start = self.let(start + (count << shift))
         with self.loop(start, end) as place:
             body(place, 1)

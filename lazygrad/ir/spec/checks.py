@@ -125,7 +125,7 @@ def one_lane(check: Check) -> Check:
 
 _FLOATS_ONLY = frozenset(
     (Ops.RECIP, Ops.SQRT, Ops.EXP, Ops.LOG, Ops.EXP2, Ops.LOG2, Ops.SIN, Ops.COS, Ops.TANH, Ops.ERF)
-    + (Ops.FDIV, Ops.FMOD)
+    + (Ops.FDIV, Ops.FMOD, Ops.LDEXP)
 )
 _INTS_ONLY = frozenset((Ops.IDIV, Ops.MOD, Ops.SHL, Ops.SHR))
 _NO_FLOATS = frozenset((Ops.AND, Ops.OR, Ops.XOR))
@@ -147,10 +147,12 @@ def elementwise(u: UOp) -> str | None:
         if u.op is Ops.BITCAST and u.dtype.itemsize != u.src[0].dtype.itemsize:
             return f"it changes the size of an element, from {u.src[0].dtype} to {u.dtype}"
         return None
-    operands = u.src[1:] if u.op is Ops.WHERE else u.src
+    operands = u.src[1:] if u.op in (Ops.WHERE, Ops.LDEXP) else u.src
     kind = operands[-1].dtype
     if u.op is Ops.WHERE and not dtypes.is_bool(u.src[0].dtype):
         return f"its condition is a bool, not {u.src[0].dtype}"
+    if u.op is Ops.LDEXP and not (dtypes.is_int(u.src[0].dtype) and u.src[0].dtype.itemsize == kind.itemsize):
+        return f"its power is an integer as wide as {kind}, not {u.src[0].dtype}"
     if any(s.dtype is not kind for s in operands):
         return f"its sources have one dtype, not {', '.join(repr(s.dtype) for s in operands)}"
     expected = dtypes.bool.vec(kind.count) if u.op in COMPARISONS else kind
@@ -232,12 +234,12 @@ def scan(u: UOp) -> str | None:
 
 
 def routine(u: UOp) -> str | None:
-    """Values of one float dtype, the result's."""
+    """Values of one float dtype, the result's; and places."""
     if not isinstance(u.arg, RoutineArg):
         return f"its arg is a RoutineArg, not {u.arg!r}"
     if len(u.src) != len(u.arg.core):
         return f"{u.arg.name} takes {len(u.arg.core)} sources, not {len(u.src)}"
-    wrong = next((s.dtype for s in u.src if s.dtype is not u.dtype), None)
+    wrong = next((s.dtype for s in u.src if s.dtype not in (u.dtype, dtypes.int32)), None)
     return None if wrong is None else f"its dtype is that of its sources, {wrong}, not {u.dtype}"
 
 

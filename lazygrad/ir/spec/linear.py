@@ -41,6 +41,7 @@ LINEAR = Spec(
         Ops.BARRIER: ok,
         Ops.COMMIT: ok,
         Ops.WAIT: arg_is(int),
+        Ops.PREFETCH: both(void, sources(Ops.INDEX), arg_is(tuple)),
         Ops.NOOP: ok,
     },
 )

@@ -59,7 +59,8 @@ class LLVMRenderer(Renderer):
             return False
         if op is Ops.DOT:
             return any(scalar is dot.total for dot in self.target.dots)
-        if (op is Ops.MULACC and not self.target.has_fma) or (op is Ops.DP4A and not self.target.has_dp4a):
+        has = self.target
+        if not {Ops.MULACC: has.has_fma, Ops.DP4A: has.has_dp4a, Ops.LDEXP: has.has_ldexp}.get(op, True):
             return False
         return op in ops_on(ROWS, scalar)
 

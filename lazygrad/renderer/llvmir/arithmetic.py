@@ -38,6 +38,13 @@ def intrinsic(name: str) -> Row:
     return text
 
 
+def ldexp(ctx: Text, node: UOp) -> str:
+    """A float times a power of two; with AVX-512, `vscalef` and a conversion of the power."""
+    kinds = [(type_text(s.dtype), ctx.of(s)) for s in reversed(node.src)]
+    name = f"llvm.ldexp.{mangled(node.dtype)}.{mangled(node.src[0].dtype)}"
+    return ctx.call("alu", name, type_text(node.dtype), kinds)
+
+
 def divided(ctx: Text, divisor: UOp, first: str, second: str) -> str:
     """A quotient; `second` is the divisor, or its size.
 
@@ -154,6 +161,6 @@ ROWS = (
         ],
         on=_FLOATS,
     )
-    + PatternMatcher([(UPat(Ops.MULACC), intrinsic("llvm.fma"))], on=_FLOATS)
+    + PatternMatcher([(UPat(Ops.MULACC), intrinsic("llvm.fma")), (UPat(Ops.LDEXP), ldexp)], on=_FLOATS)
     + PatternMatcher([(UPat(Ops.WHERE), where)])
 )

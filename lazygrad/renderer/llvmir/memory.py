@@ -110,15 +110,13 @@ def _load(ctx: Text, dtype: DType, index: UOp, place: str | None = None) -> str:
 def load_and_prefetch(ctx: Text, node: UOp) -> str:
     """Besides what is loaded, ask for what lies behind it: to be read once, and kept near."""
     later = ctx.let("ahead", f"getelementptr i8, ptr {address(ctx, node.src[0])}, i64 {ctx.ahead[node]}")
-    ctx.declare("llvm.prefetch.p0", "void", [("ptr", ""), ("i32", ""), ("i32", ""), ("i32", "")])
-    ctx.emit(f"call void @llvm.prefetch.p0(ptr {later}, i32 0, i32 3, i32 1)")
+    _ask_for(ctx, later, 0, 3)
     return _load(ctx, node.dtype, node.src[0])
 
 
 def load_and_ask(ctx: Text, node: UOp) -> str:
     """Besides what is loaded, ask for lines that are packed next: to be read from the second cache."""
     ask = ctx.asked[node]
-    ctx.declare("llvm.prefetch.p0", "void", [("ptr", ""), ("i32", ""), ("i32", ""), ("i32", "")])
     place = ctx.let("ask", f"getelementptr i8, ptr {ctx.of(ask.buffer)}, i64 {ask.begin}")
     for loop, step in ask.steps:
         turn = ctx.of(loop)
@@ -129,8 +127,18 @@ def load_and_ask(ctx: Text, node: UOp) -> str:
     for number in range(ask.lines):
         if number:
             place = ctx.let("ask", f"getelementptr i8, ptr {place}, i64 {ctx.target.memory.line}")
-        ctx.emit(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 2, i32 1)")
+        _ask_for(ctx, place, 0, 2)
     return _load(ctx, node.dtype, node.src[0])
+
+
+def prefetch(ctx: Text, node: UOp) -> str:
+    """Ask for a line of memory: into the second cache to be read, or to be written."""
+    return _ask_for(ctx, address(ctx, node.src[0]), int(node.arg[0]), 2)
+
+
+def _ask_for(ctx: Text, pointer: str, writes: int, near: int) -> str:
+    ctx.declare("llvm.prefetch.p0", "void", [("ptr", ""), ("i32", ""), ("i32", ""), ("i32", "")])
+    return ctx.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 {writes}, i32 {near}, i32 1)")
 
 
 def _from_memory(ctx: Text, value: str, dtype: DType) -> str:
@@ -300,6 +308,7 @@ ROWS = PatternMatcher(
         (UPat(Ops.LOAD), lambda ctx, node: _load(ctx, node.dtype, node.src[0]), _is_valid),
         (UPat(Ops.LOAD), load_lanes, _has_mask),
         (UPat(Ops.LOAD), load_where_valid),
+        (UPat(Ops.PREFETCH), prefetch),
         (UPat(Ops.STORE), store_later, lambda ctx, node: node in ctx.nontemporal),
         (UPat(Ops.STORE), store, _is_valid),
         (UPat(Ops.STORE), store_one_lane, lambda node: _only_lane(node.src[0].src[2]) is not None),

@@ -203,6 +203,7 @@ ROWS = (
             (UPat(Ops.BARRIER), barrier),
             (UPat(Ops.FETCH), fetch),
             (UPat(Ops.COMMIT), "commit(fetches)"),
+            (UPat(Ops.PREFETCH), ""),
             (UPat(Ops.WAIT), lambda ctx, node: f"wait(fetches, {node.arg})"),
             (UPat(Ops.WMMA), matrices),
             (UPat(Ops.SHUFFLE), shuffle),

@@ -1,7 +1,7 @@
 """Fourier transforms that a ROUTINE computes, on processors: see `codegen/routines/fourier.py`.
 
-A transform is linear, so its gradient is one too: that of the inverse, with the factors of numbers that stand
-for two. Without a factor in either direction, as all here are.
+A transform is linear, so its gradient is one too: that of the inverse with the same factor, times the factors
+of numbers that stand for two.
 """
 
 from __future__ import annotations
@@ -21,9 +21,14 @@ from .routines import routine
 LEAST = 33
 
 
-def has_butterflies(x: Tensor, n: int) -> bool:
-    """Whether a routine transforms so many complex numbers: not on a grid, where one thread would."""
-    if not (FFT and LEAST <= n <= MOST and stages(n) and all(isinstance(size, int) for size in x.shape)):
+def has_butterflies(x: Tensor, n: int, real: bool = False) -> bool:
+    """Whether a routine transforms so many numbers: not on a grid, where one thread would.
+
+    Real ones are transformed as half as many complex ones.
+    """
+    pairs, rest = divmod(n, 2 if real else 1)
+    known = rest == 0 and n >= LEAST and pairs <= MOST and all(isinstance(size, int) for size in x.shape)
+    if not (FFT and known and stages(pairs)):
         return False
     names = (x.device,) if isinstance(x.device, str) else x.device
     return not any(target_of(name).grid for name in names)
@@ -35,40 +40,42 @@ def _table(values: Any, like: Tensor) -> Tensor:
 
 
 class ComplexTransform(Function):
-    """Of (…, n, 2)."""
+    """Of (…, n, 2), times a factor."""
 
-    def forward(self, x: Tensor, inverse: bool) -> Tensor:
-        self.inverse, n = inverse, vmax(x.shape[-2])
-        turns = _table(rotations(n, inverse), x)
-        return routine("fourier", (n, int(inverse)), x, turns, core=(2, 1)).reshape(x.shape)
+    def forward(self, x: Tensor, inverse: bool, factor: float) -> Tensor:
+        self.inverse, self.factor, n = inverse, factor, vmax(x.shape[-2])
+        turns = _table(rotations(n, inverse, factor), x)
+        sizes = n, int(inverse), int(factor != 1.0)
+        return routine("fourier", sizes, x, turns, core=(2, 1)).reshape(x.shape)
 
-    def backward(self, grad: Tensor) -> tuple[Tensor, None]:
-        return ComplexTransform.apply(grad, not self.inverse), None
+    def backward(self, grad: Tensor) -> tuple[Tensor, None, None]:
+        return ComplexTransform.apply(grad, not self.inverse, self.factor), None, None
 
 
 class RealTransform(Function):
-    """(…, n) → (…, n / 2 + 1, 2), n even."""
+    """(…, n) → (…, n / 2 + 1, 2), n even, times a factor."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        n = vmax(x.shape[-1])
-        made = routine("real_fourier", (n,), x, _table(real_rotations(n, False), x), core=(1, 1))
+    def forward(self, x: Tensor, factor: float) -> Tensor:
+        self.factor, n = factor, vmax(x.shape[-1])
+        turns = _table(real_rotations(n, False, factor), x)
+        made = routine("real_fourier", (n, int(factor != 1.0)), x, turns, core=(1, 1))
         return made.reshape((*x.shape[:-1], n // 2 + 1, 2))
 
-    def backward(self, grad: Tensor) -> Tensor:
-        made: Tensor = RealInverse.apply(grad * _mirrored(grad, 0.5))
-        return made
+    def backward(self, grad: Tensor) -> tuple[Tensor, None]:
+        return RealInverse.apply(grad * _mirrored(grad, 0.5), self.factor), None
 
 
 class RealInverse(Function):
-    """(…, n / 2 + 1, 2) → (…, n): numbers between the first and the last stand for two."""
+    """(…, n / 2 + 1, 2) → (…, n), times a factor: numbers between the first and the last stand for two."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        n = 2 * (vmax(x.shape[-2]) - 1)
-        return routine("real_inverse", (n,), x, _table(real_rotations(n, True), x), core=(2, 1))
+    def forward(self, x: Tensor, factor: float) -> Tensor:
+        self.factor, n = factor, 2 * (vmax(x.shape[-2]) - 1)
+        turns = _table(real_rotations(n, True, factor), x)
+        return routine("real_inverse", (n, int(factor != 1.0)), x, turns, core=(2, 1))
 
-    def backward(self, grad: Tensor) -> Tensor:
-        made: Tensor = RealTransform.apply(grad)
-        return made * _mirrored(made, 2.0)
+    def backward(self, grad: Tensor) -> tuple[Tensor, None]:
+        made: Tensor = RealTransform.apply(grad, self.factor)
+        return made * _mirrored(made, 2.0), None
 
 
 def _mirrored(x: Tensor, factor: float) -> Tensor:

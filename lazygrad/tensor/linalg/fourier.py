@@ -68,10 +68,10 @@ class Fourier(Tensor):
         axis = self._axis(dim)
         x = self._float()
         size = vmax(x.shape[axis]) if n is None else n
-        if size % 2 == 0 and has_butterflies(x, size // 2):
+        if has_butterflies(x, size, real=True):
             checked_norm("rfft", norm)
             lines = x._wide()._resized(axis, size).movedim(axis, -1)
-            made: Tensor = RealTransform.apply(lines) * _scale(norm, size, False)
+            made: Tensor = RealTransform.apply(lines, _factor(norm, size, False))
             return made.movedim(-2, axis).cast(x.dtype)
         whole = x.unsqueeze(-1).pad((0, 1))._transformed("rfft", n, axis, norm, False)
         return whole._window(axis, 0, vmax(whole.shape[axis]) // 2 + 1)
@@ -87,9 +87,9 @@ class Fourier(Tensor):
         if size < 1:
             raise ValueError(f"irfft needs a positive size, not {size}")
         half = self._resized(axis, size // 2 + 1)
-        if size % 2 == 0 and has_butterflies(self, size // 2):
+        if has_butterflies(self, size, real=True):
             checked_norm("irfft", norm)
-            real: Tensor = RealInverse.apply(half._wide().movedim(axis, -2)) * _scale(norm, size, True)
+            real: Tensor = RealInverse.apply(half._wide().movedim(axis, -2), _factor(norm, size, True))
             return real.movedim(-1, axis).cast(self.dtype)
         # what mirrors: the places before the last one down to 1, with the imaginary part negated
         count = (size - 1) // 2
@@ -289,7 +289,7 @@ class Fourier(Tensor):
             raise ValueError(f"{name} needs a positive size, not {size} in shape {shape_text(self.shape)}")
         at_most(name, "samples along an axis", size, MOST_SAMPLES)
         lines = self._wide()._resized(axis, size).movedim(axis, -2)
-        made = _dft(lines, size, inverse) * _scale(norm, size, inverse)
+        made = _dft(lines, size, inverse, _factor(norm, size, inverse))
         return made.movedim(-2, axis).cast(self.dtype)
 
 
@@ -298,27 +298,32 @@ def checked_norm(name: str, norm: str | None) -> None:
         raise ValueError(f"{name}'s norm must be one of {', '.join(NORMS)}, not {norm!r}")
 
 
-def _scale(norm: str | None, size: int, inverse: bool) -> float:
+def _factor(norm: str | None, size: int, inverse: bool) -> float:
     """The factor of a transform."""
     if norm == "ortho":
         return 1.0 / math.sqrt(size)
     return 1.0 / size if (norm == "forward") != inverse else 1.0
 
 
-def _factor(n: int) -> int:
+def _divisor(n: int) -> int:
     """The largest divisor that is at most SMALL."""
     return next(d for d in range(min(SMALL, n), 0, -1) if n % d == 0)
 
 
-def _dft(x: Tensor, n: int, inverse: bool) -> Tensor:
-    """The transform along the axis before the last, without a factor."""
+def _dft(x: Tensor, n: int, inverse: bool, factor: float = 1.0) -> Tensor:
+    """The transform along the axis before the last, times a factor."""
+    if has_butterflies(x, n):
+        whole: Tensor = ComplexTransform.apply(x, inverse, factor)
+        return whole
+    made = _by_products(x, n, inverse)
+    return made if factor == 1.0 else made * factor
+
+
+def _by_products(x: Tensor, n: int, inverse: bool) -> Tensor:
     lead = x.shape[:-2]
     if n <= SMALL:
         return x.reshape((*lead, 2 * n)).dot(_table(_matrix, n, inverse, x)).reshape((*lead, n, 2))
-    if has_butterflies(x, n):
-        whole: Tensor = ComplexTransform.apply(x, inverse)
-        return whole
-    a = _factor(n)
+    a = _divisor(n)
     b = n // a
     if a == 1:
         return _bluestein(x, n, inverse)
@@ -338,7 +343,7 @@ def _bluestein(x: Tensor, n: int, inverse: bool) -> Tensor:
     padding = tuple((0, 0) for _ in x.shape[:-2]) + ((0, size - n), (0, 0))
     moved = _times(x, chirp).pad(padding).contiguous()
     product = _times(_dft(moved, size, False), spectrum).contiguous()
-    back = _dft(product, size, True) * (1.0 / size)
+    back = _dft(product, size, True, 1.0 / size)
     return _times(back._window(back.ndim - 2, 0, n), chirp)
 
 

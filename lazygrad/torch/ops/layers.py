@@ -429,6 +429,15 @@ def upsample_bilinear(x: Tensor, size: Any, align_corners: bool, scale: Any) -> 
     return _resized(x, size, scale, "bilinear", align_corners)
 
 
+@aten("upsample_bilinear2d.default")
+def upsample_bilinear_to(
+    x: Tensor, size: Any, align_corners: bool, scale_h: float | None = None, scale_w: float | None = None
+) -> Tensor:
+    """Scales, if there are some, say where pixels lie; the size follows from them."""
+    scale = None if scale_h is None or scale_w is None else (scale_h, scale_w)
+    return _resized(x, size if scale is None else None, scale, "bilinear", align_corners)
+
+
 @aten("upsample_nearest2d.vec")
 def upsample_nearest(x: Tensor, size: Any, scale: Any) -> Tensor:
     return _resized(x, size, scale, "nearest", None)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import functional
 from ...tensor import Tensor
+from ...tensor.linalg.grouped import grouped_outer, grouped_product, outer_like
 from ..table import aten
 
 
@@ -28,6 +29,32 @@ def addmm(bias: Tensor, x: Tensor, y: Tensor, *, beta: Any = 1, alpha: Any = 1) 
     if beta == 0:
         return made
     return made + (bias if beta == 1 else bias * beta)
+
+
+@aten("_grouped_mm")
+def grouped_mm(
+    x: Tensor, y: Tensor, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: Any = None
+) -> Tensor:
+    """Products of groups: of rows or of columns with a matrix each, or sums over a group's rows."""
+    if bias is not None:
+        raise NotImplementedError("_grouped_mm with a bias")
+    if offs is None:
+        return x.matmul(y)
+    if x.ndim == 3:  # columns of y are sorted by group
+        return grouped_product(y.transpose(0, 1), x.transpose(-2, -1), offs).transpose(0, 1)
+    return grouped_product(x, y, offs) if y.ndim == 3 else grouped_outer(x.transpose(0, 1), y, offs)
+
+
+@aten("transformers.grouped_mm_fallback.default")
+def grouped_rows(x: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
+    """An operator of transformers' own, for the experts of a mixture."""
+    return grouped_product(x, weight, offs)
+
+
+@aten("transformers.grouped_mm_fallback_backward.default")
+def grouped_rows_backward(x: Tensor, weight: Tensor, offs: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
+    of_x = grouped_product(slope, weight.transpose(-2, -1), offs)
+    return of_x, outer_like(weight, x, slope, offs)
 
 
 @aten("convolution")

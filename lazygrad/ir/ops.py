@@ -118,7 +118,7 @@ class Ops(IntMember):
     XOR = 80
     SHL = 81
     SHR = 82
-    LDEXP = 105
+    LDEXP = 106
     # elementwise, three sources
     WHERE = 83
     MULACC = 84

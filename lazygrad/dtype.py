@@ -542,7 +542,8 @@ def sum_acc_dtype(dtype: DType) -> DType:
     return least_upper_dtype(dtype, dtypes.int32)
 
 
-defaults: dict[str, DType] = {"float": dtypes.float32, "int": dtypes.int32}
+INITIAL_DEFAULTS: dict[str, DType] = {"float": dtypes.float32, "int": dtypes.int32}
+defaults = dict(INITIAL_DEFAULTS)
 
 
 def wide_float(dtype: DType) -> DType:

@@ -20,7 +20,7 @@ def numpy_function(fn: Callable[P, Any]) -> Callable[P, Any]:
     `fn` gets an Array for every numpy array and Tensor among its arguments (in lists, tuples and dicts too),
     and `x.__array_namespace__()` is `lazygrad.array_api`. What it returns comes as numpy arrays, in memory of
     their own. Arguments are not copied where they are contiguous, so what `fn` writes in place is written
-    there.
+    there. Of two arrays that overlap without being one, neither sees what is written to the other.
 
     It is jitted: captured once for each combination of shapes and dtypes, and replayed. A function that reads
     values, as masks as indices and `unique_values` do, cannot be captured: it runs in each call, after a

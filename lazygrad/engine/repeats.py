@@ -9,6 +9,9 @@ not computed yet and that reads memory which is written is part of it: it has to
 
 Only short lists on devices with a native loop are kept: they run under the lock of planning, so that no other
 thread runs what this one has looked at, and Ctrl-C waits for their end.
+
+A graph may be one of *calls* of methods, whose nodes are not made yet (`schedule/calls.py`): the list of the
+graph that is made of them is kept for it too (`call_lists.py`), and from then on no node is made.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from ..ir.ops import SIZED, Ops
 from ..ir.uop import UOp, keep_origin
 from ..locks import table_lock, uninterrupted
 from ..schedule import kernelize
+from ..schedule.calls import PUT_OFF, Call, plain
 from ..schedule.items import ScheduleItem, create_schedule
 from ..schedule.plan import pass_observers
 from ..schedule.readers import Pending, open_or_planned
@@ -47,6 +51,7 @@ from ..shape.rules import shape_of
 from ..shape.sizes import prod
 from . import growing_lists
 from .actions import Roles
+from .call_lists import OfCalls, learn_sizes, of_calls
 from .growing import latest as latest_growth
 from .growing import make_ready
 from .realize import allocate_empty, observers, recording, run_item
@@ -65,7 +70,7 @@ MOST_COPIED_BYTES = 1 << 16
 MOST_NODES = 20_000
 
 #: Structure → its list, ready; None: it is planned each time.
-_ready: dict[Any, _Ready | None] = {}
+_ready: dict[Any, _Ready | OfCalls | None] = {}
 _met = Meetings(MEETINGS)
 
 
@@ -79,9 +84,12 @@ def forget() -> None:
 kernelize.also_forgotten.append(forget)
 
 
-def realize(roots: Sequence[UOp], pending: Pending) -> None:
-    """Compute the values of the roots: by a list that is ready, or by planning."""
-    sized = None
+def realize(roots: Sequence[UOp], pending: Pending, made_of: _Graph | None = None) -> None:
+    """Compute the values of the roots: by a list that is ready, or by planning.
+
+    made_of  the graph of calls that the nodes were made of
+    """
+    graph = sized = None
     if not (observers or pass_observers or recording.note or is_watched()):
         with kernelize.planning:
             graph = _Graph.of(roots, pending)
@@ -93,24 +101,49 @@ def realize(roots: Sequence[UOp], pending: Pending) -> None:
                     found = None
                     sized = growing_lists.find(graph)
                     if sized is not None and growing_lists.run_known(graph, *sized):
+                        _keep_for(made_of, graph, sized[0].ready, sized[0])
                         return
-                    if sized is not None and sized[0].is_due():
+                    if graph.calls:
+                        pass  # their nodes are made first
+                    elif sized is not None and sized[0].is_due():
                         latest_growth.planned = None
                         kernelize.kernelize(roots, pending, make_ready)
                         below, planned = [latest(root) for root in roots], latest_growth.planned
                         if growing_lists.make(graph, *sized, planned, below, run_item, _ready_for):
+                            _keep_for(made_of, graph, sized[0].ready, sized[0])
                             return
                     elif _met.is_due(graph.key):
                         kernelize.kernelize(roots, pending, make_ready)
                         found = _kept(graph, create_schedule([latest(root) for root in roots]))
                 if found is not None:
                     found.run(graph)
+                    _keep_for(made_of, graph, found, None)
                     return
+    if any(type(root) is Call for root in roots):
+        realize(plain(roots), pending, graph if graph is not None and graph.calls else None)
+        return
     latest_growth.planned = None
     realize_planned(roots, pending)
     if sized is not None and latest_growth.planned is not None:
         with kernelize.planning:
             sized[0].note(*latest_growth.planned, sized[1])
+
+
+def _keep_for(calls: _Graph | None, graph: _Graph, ready: Any, growing: growing_lists.Growing | None) -> None:
+    """Let the list that has computed the nodes of a graph of calls be for the calls, from now on.
+
+    growing  what is known of graphs of such nodes, if the list is for many sizes
+    """
+    found = of_calls(calls, graph, ready) if calls is not None and type(ready) is _Ready else None
+    if calls is None or found is None:
+        return
+    if growing is not None:
+        sized = growing_lists.find(calls)
+        if sized is not None:
+            learn_sizes(found, *sized, growing, graph)
+    elif calls.bound == graph.bound:
+        _make_room()
+        _ready[calls.key] = found
 
 
 #: Whether a flag asks to look at each kernel, or to keep nothing.
@@ -125,7 +158,7 @@ _REFUSED = frozenset(
     (Ops.BUFFER_VIEW, Ops.MULTI, Ops.COLLECTIVE, Ops.KERNEL, Ops.CUSTOM, Ops.LOOP, Ops.DEFINE_VAR)
 )
 #: Of these more is asked than of others.
-_ASKED = _REFUSED | SIZED | {Ops.DETACH, Ops.CHECK, Ops.COPY}
+_ASKED = _REFUSED | SIZED | {Ops.DETACH, Ops.CHECK, Ops.COPY, PUT_OFF}
 #: Stands for a number that may be a size.
 _SIZE: Any = object()
 
@@ -139,11 +172,16 @@ class _Graph:
     buffers  their memory
     bound    its bound Variables, whose values are no part of the structure
     number   the place of each node in `order`
+    calls    how many calls are in it, whose nodes are not made
+    roots    how many nodes are wanted: the first
     shape    its structure apart from sizes, and from whose calls its nodes are
     key      its structure: that, and these
     """
 
-    __slots__ = ("bound", "buffers", "key", "leaves", "number", "order", "shape", "sizes", "writes")
+    __slots__ = (
+        *("bound", "buffers", "calls", "key", "leaves", "number", "order", "roots", "shape", "sizes"),
+        "writes",
+    )
     shape: tuple[Any, ...]
     key: tuple[tuple[Any, ...], tuple[Any, ...]]
 
@@ -154,6 +192,7 @@ class _Graph:
         self.bound: list[UOp] = []
         self.writes: list[UOp] = []
         self.sizes: list[Any] = []
+        self.roots, self.calls = len(wanted), 0
 
     @classmethod
     def of(cls, roots: Sequence[UOp], pending: Pending) -> _Graph | None:
@@ -175,7 +214,7 @@ class _Graph:
             return graph
         rows: list[Any] = [*_state(), len(wanted)]
         writes = graph._walk(0, rows)
-        if writes is None:
+        if writes is None or (graph.calls and graph.writes):
             return None
         if writes:
             order, written = graph.order, set[UOp]()
@@ -233,7 +272,13 @@ class _Graph:
                 if op in _ASKED:
                     if op in _REFUSED or (op is Ops.COPY and len(src) > 2):
                         return None
-                    if op is Ops.DETACH:
+                    if op is PUT_OFF:
+                        self.calls += 1
+                        if self.calls > MOST_NODES:
+                            return None
+                        arg = node.way.of, node.which, node.site  # type: ignore[attr-defined]
+                        size(node.way.n)  # type: ignore[attr-defined]
+                    elif op is Ops.DETACH:
                         arg = None  # it says whose leaf the value is, which gradients ask
                     elif op is Ops.CHECK:
                         arg = arg, facts.get("site")
@@ -344,8 +389,11 @@ class _Ready:
         self.outputs = [Buffer(buffer.device, buffer.size, buffer.dtype) for buffer in outputs]
         self.places = [UOp(Ops.DEVICE, arg=memory.device) for memory in outputs]
 
-    def run(self, graph: _Graph) -> None:
-        """Run the lists; the graph's nodes become what they computed."""
+    def run(self, graph: _Graph, versions: Sequence[_Version] | None = None) -> None:
+        """Run the lists; the graph's nodes become what they computed.
+
+        versions  what the outputs are afterwards, where it is a graph of calls
+        """
         memory = graph.buffers
         for place, buffer in zip(graph.leaves, memory, strict=True):
             if buffer._buf is None:
@@ -371,12 +419,12 @@ class _Ready:
             for runner in self.runners:
                 runner.runs += 1
             with table_lock:
-                self._become(graph, memory)
+                self._become(graph, memory, self.versions if versions is None else versions)
 
-    def _become(self, graph: _Graph, memory: list[Buffer]) -> None:
+    def _become(self, graph: _Graph, memory: list[Buffer], versions: Sequence[_Version]) -> None:
         order, given = graph.order, len(graph.buffers)
         made: list[UOp] = []
-        for before, number, values in self.versions:
+        for before, number, values in versions:
             buffer = memory[number]
             if before is None:
                 node = version_on(self.places[number - given], buffer)
@@ -396,13 +444,18 @@ class _Ready:
                 set_becomes(value, seen_as(node, shape) if is_whole else in_shape(node, shape))
 
 
+def _make_room() -> None:
+    """Forget the older half of the lists, if there are too many."""
+    if len(_ready) >= MAX_KEPT:
+        for old in list(_ready)[: MAX_KEPT // 2]:
+            _ready.pop(old, None)
+
+
 def _kept(graph: _Graph, items: Sequence[ScheduleItem]) -> _Ready | None:
     """The list of a graph that is planned and has not run, from now on kept; None, kept too, where it may not
     be.
     """
-    if len(_ready) >= MAX_KEPT:
-        for old in list(_ready)[: MAX_KEPT // 2]:
-            _ready.pop(old, None)
+    _make_room()
     made = _ready[graph.key] = _ready_for(graph, items)
     return made
 

@@ -25,25 +25,31 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     # *** where it came from
 
     origin: Any
-    """ir/uop (schedule/versions, tensor/trace, viz/asked): the user's call that first made it, a Metadata."""
+    """ir/uop (schedule/calls, schedule/versions, tensor/trace, viz/asked): the user's call that first made
+    it, a Metadata.
+    """
 
     site: Any
-    """tensor/indexing/addresses (ir/uop): on a CHECK, the user's call that its index comes from, a Site."""
+    """tensor/indexing/addresses (ir/uop, schedule/calls): on a CHECK, the user's call that its index comes
+    from, a Site.
+    """
 
     # *** of any value: shape and place
 
     shape: tuple[int | Node, ...] | None
-    """shape/rules (shape/movement, ir/uop, schedule/versions, jit/outputs): the shape of its value;
-    None where it has none.
+    """shape/rules (shape/movement, ir/uop, schedule/calls, schedule/versions, jit/outputs): the shape of its
+    value; None where it has none.
     """
 
     device: Devices | None
-    """ir/device (ir/uop, schedule/versions, jit/outputs): the name of the device that its value lives
-    on, or of several; None for bare numbers.
+    """ir/device (ir/uop, schedule/calls, schedule/versions, jit/outputs): the name of the device that its
+    value lives on, or of several; None for bare numbers.
     """
 
     form: tuple[tuple[int, ...], Any, str]
-    """tensor/recipes: of a BUFFER on one device whose shape is of numbers: its shape, dtype and device."""
+    """tensor/recipes: of a BUFFER on one device, or such in another shape of numbers: its shape, dtype and
+    device.
+    """
 
     base_and_tracker: tuple[Node, Any]
     """shape/movement (jit/outputs): on a movement, the first node below that is none, and the
@@ -53,8 +59,9 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     # *** of index expressions and conditions
 
     bounds: tuple[int, int]
-    """ir/index/bounds: the least and the greatest value of an integer or bool; passes note it where a new
-    node shows less than they know, also on a float that is sure to fit an integer type: what it truncates to.
+    """ir/index/bounds (tensor/recipes): the least and the greatest value of an integer or bool; passes note
+    it where a new node shows less than they know, also on a float that is sure to fit an integer type: what
+    it truncates to.
     """
 
     float_bounds: tuple[float, float] | None
@@ -123,8 +130,8 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     # *** what has become of it
 
     becomes: Node
-    """schedule/versions (jit/session): what holds its value now: once planned an ASSIGN, once run a
-    BUFFER, or movements of these.
+    """schedule/versions (schedule/calls, jit/session): what holds its value now: once planned an ASSIGN, once
+    run a BUFFER, or movements of these; of a call that was put off, once made, its node.
     """
 
     turn_to_send: int

@@ -28,12 +28,14 @@ class Recipe:
     """Nodes by number: first the inputs, then constants (which are kept), then a row for each that is made.
 
     checks  the numbers of the CHECKs, which are to be told whose call makes them
+    asked   how often nodes were asked for that had been put off (`schedule/calls.py`), since they were not
     """
 
-    __slots__ = ("checks", "constants", "results", "rows")
+    __slots__ = ("asked", "checks", "constants", "results", "rows")
 
     def __init__(self, constants: list[UOp], rows: list[Row], results: list[int], checks: list[int]) -> None:
         self.constants, self.rows, self.results, self.checks = constants, rows, results, checks
+        self.asked = 0
 
     @classmethod
     def of(cls, results: Sequence[UOp], inputs: Sequence[UOp]) -> Recipe | None:
@@ -78,6 +80,11 @@ class Recipe:
         made = [*inputs, *self.constants]
         make_all(self.rows, made)
         return made
+
+    def makes(self, inputs: Sequence[UOp]) -> list[UOp]:
+        """The results on these inputs."""
+        made = self.on(inputs)
+        return [made[place] for place in self.results]
 
 
 class Meetings:

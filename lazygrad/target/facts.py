@@ -144,6 +144,7 @@ class Memory:
     ahead      how many bytes ahead of a walk lines are asked for, by a kernel that multiplies rows and
                computes much of each line; 0 = never
     computing  the same, by a kernel that computes much of each line that it reads once, or walks rows again
+    next_panel  whether the panel of a product that is packed next is asked for while one is multiplied with
     waits      cycles until a line is there that shares a set with others, from the second cache and from
                beyond it
     hit, trip  in operations on elements: reading one that is in a cache; writing one to memory and reading it
@@ -158,6 +159,7 @@ class Memory:
     start: float = 0.0
     row: float = 0.0
     ahead: int = 0
+    next_panel: bool = False
     computing: int = 0
     waits: tuple[float, float] = (12.0, 40.0)
     hit: int = 4

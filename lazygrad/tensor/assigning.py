@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -16,11 +17,12 @@ from ..schedule.multi import laid_like, new_memory, value_of
 from ..schedule.versions import device_name, latest, new_buffer, peel, placed
 from ..shape.movement import base_and_tracker, broadcast_to, reshape
 from ..shape.rules import shape_of
-from ..shape.sizes import prod, resolve_equal
+from ..shape.sizes import prod, resolve_equal, shape_text
 from .face import Tensor
 from .modes import mode
 from .places import devices_text, meeting
 from .storage import Storage, base_of, chain_to
+from .trace import user_line
 
 
 class Assigning(Tensor):
@@ -77,9 +79,30 @@ class Assigning(Tensor):
         gradient makes a tensor that is not in memory require it too; memory (what was realized, a parameter)
         takes the numbers alone.
 
+        What was taken from a tensor that is not in memory (`x[0]` of `x = a + b`) is a value of its own: a
+        write to it does not reach that tensor, and warns (RuntimeWarning) while that exists.
+
         >>> Tensor([1, 2]).assign(Tensor([3, 4])).tolist()
         [3, 4]
         """
+        self._warn_of_a_lost_write()
+        return self._assign(value)
+
+    def _warn_of_a_lost_write(self) -> None:
+        """Where somebody writes to a part of a value, and has the value: it is not written."""
+        whole = None if self._of_value is None or self._own else self._of_value()
+        if whole is None or whole is self or self._memory() is not None:
+            return
+        if base_of(latest(whole._node())) is base_of(latest(self._node())):
+            file, _, number = user_line().rpartition(":")
+            text = (
+                f"a write to a part of a tensor of shape {shape_text(whole.shape)} does not reach it, since "
+                "it is not in memory: realize() it before the part is taken, or write x[...] = value"
+            )
+            warnings.warn_explicit(text, RuntimeWarning, file, int(number or 0))
+
+    def _assign(self, value: Any) -> Self:
+        """`assign`, also for results that are written back (`x += 1`), which need not reach anything else."""
         source: Any = (
             value if isinstance(value, Tensor) else type(self)(value, device=self.device, dtype=self.dtype)
         )

@@ -76,7 +76,7 @@ class Computing(Tensor):
         nodes: list[UOp] = []
         while True:
             before = nodes
-            nodes = [tensor._needs_memory() for tensor in tensors] if others else [self._needs_memory()]
+            nodes = [tensor._wanted() for tensor in tensors] if others else [self._wanted()]
             try:
                 realize_nodes(nodes, pending_nodes)
                 break
@@ -128,7 +128,7 @@ def pending_nodes() -> list[UOp]:
     """
     found = []
     for tensor in live_tensors():
-        base = base_of(tensor._uop)
+        base = base_of(tensor._held)
         if base.op is Ops.BUFFER and "becomes" not in base.facts:
             continue  # as nearly all are, the weights of a model: they are looked at in every step
         node = latest(tensor._uop)

@@ -12,9 +12,10 @@ from ..device import Device, Devices
 from ..dtype import DType, dtypes, to_dtype
 from ..ir.device import device_of
 from ..ir.index import bounds, sint
-from ..ir.ops import Ops
+from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
 from ..locks import table_lock
+from ..schedule.calls import PUT_OFF, Call, node_of_call
 from ..schedule.versions import has_become, latest
 from ..shape.rules import shape_of
 from ..shape.sizes import shape_text
@@ -30,9 +31,20 @@ from .trace import note_line
 class TensorCore(metaclass=TrainingFlag):
     """The node that a tensor stands for, and the memory that it is a view of."""
 
-    __slots__ = ("__weakref__", "_frozen", "_leaf", "_own", "_requires_grad", "_storage", "_uop", "grad")
-    _uop: UOp
+    __slots__ = (
+        "__weakref__",
+        "_frozen",
+        "_held",
+        "_leaf",
+        "_of_value",
+        "_own",
+        "_requires_grad",
+        "_storage",
+        "grad",
+    )
+    _held: UOp  #: its node, or the call that is to make it
     _storage: Storage | None
+    _of_value: weakref.ref[TensorCore] | None  #: the tensor, not in memory, of whose value this is a part
     _own: bool  #: a new value (views.py), which may be written once it is realized: no memory is in it twice
     _requires_grad: bool | None  #: None: nobody said
     _frozen: bool  #: only there once it was trained and then told not to be: a parameter all the same
@@ -63,10 +75,11 @@ class TensorCore(metaclass=TrainingFlag):
     def _setup(self, node: UOp, requires_grad: bool | None, leaf: bool) -> None:
         self._requires_grad = requires_grad
         self._leaf = leaf
+        self._of_value = None
         self._own = False
         self.grad = None
         self._storage = None
-        self._uop = node
+        self._held = node
         register(self)
 
     @classmethod
@@ -93,9 +106,20 @@ class TensorCore(metaclass=TrainingFlag):
             made._note_reader()
         return made  # type: ignore[no-any-return]
 
+    def _look_at(self, parent: TensorCore) -> None:
+        """Be another look at what the parent looks at, if that is memory: the same as `_join_memory`."""
+        storage, base = parent._storage, base_of(self._held)
+        if storage is None or base is not storage.version or "becomes" in base.facts:
+            self._join_memory((parent,))
+        elif is_view(self._held):
+            self._storage = storage
+            storage.add(self)
+        else:
+            self._note_reader()
+
     def _join_memory(self, parents: tuple[TensorCore | None, ...]) -> None:
         """Be a view of the parent's memory where movement allows; else be known as a reader of it."""
-        node = self._uop
+        node = self._held
         if not parents:
             self._claim_memory()
             return
@@ -105,12 +129,51 @@ class TensorCore(metaclass=TrainingFlag):
             storage.add(self)
         else:
             self._note_reader()
+            if storage is None and parents[0] is not None and node.op in MOVEMENT:
+                self._note_whole(parents[0])
+
+    def _note_whole(self, parent: TensorCore) -> None:
+        """Remember of which value this is a part."""
+        self._of_value = parent._of_value or weakref.ref(parent)
 
     def _unary(self, node: UOp) -> Self:
         """The result of an operation on this tensor alone."""
         return type(self)._make(node, self)
 
     # *** what it is
+
+    @property
+    def _uop(self) -> UOp:
+        """The node that was given last; one that was put off is made now."""
+        held = self._held
+        return held if held.__class__ is UOp else self._made()
+
+    @_uop.setter
+    def _uop(self, node: UOp) -> None:
+        self._held = node
+
+    def _made(self) -> UOp:
+        """The node that was put off, or the memory that holds its value already."""
+        with table_lock:
+            held = self._held
+            if not isinstance(held, Call):  # another thread has made it
+                return held
+            node = None if self._requires_grad else self._computed_as()
+            self._held = node_of_call(held) if node is None else node
+            self._note_reader()
+            return self._held
+
+    def _computed_as(self) -> UOp | None:
+        """The memory that holds the value of a call whose node was never made; None where there is none."""
+        held = self._held
+        if isinstance(held, Call) and held.made is None and "becomes" in held.facts:
+            return latest(held.facts["becomes"])
+        return None
+
+    def _put_off(self) -> Call | None:
+        """The call that is to make its node, if that has neither been made nor computed."""
+        held = self._held
+        return held if isinstance(held, Call) and held.is_open else None
 
     @property
     def uop(self) -> UOp:
@@ -123,7 +186,9 @@ class TensorCore(metaclass=TrainingFlag):
 
     def _node(self) -> UOp:
         """The same for those who keep no graph on it."""
-        node = base = self._uop  # alive to the end: while it is, no other thread writes what it has become
+        node = base = self._held  # alive to the end: while it is, no other thread writes what it has become
+        if node.op is PUT_OFF:
+            node = base = self._made()
         if node.op in LOOKS_AT:
             base = base_of(node)
         if "becomes" not in base.facts and base.op is not Ops.MULTI:
@@ -132,11 +197,12 @@ class TensorCore(metaclass=TrainingFlag):
             self._uop = latest(node)
             if self._storage is None:
                 self._note_reader()
-        return self._uop
+            return self._uop
+        return node
 
     def _note_reader(self) -> None:
         """Be known to the version of memory that this value is read from without being a view of it."""
-        base = base_of(self._uop)
+        base = base_of(self._held)
         if base.op in (Ops.BUFFER, Ops.ASSIGN, Ops.MULTI):
             with table_lock:
                 readers = base.facts.setdefault("readers", [])
@@ -164,7 +230,15 @@ class TensorCore(metaclass=TrainingFlag):
     def _claim_memory(self) -> Storage | None:
         """Be a view of the memory that holds the value: what is realized can be written, and views see it."""
         with table_lock:  # no other thread runs or writes what is looked at
-            storage, node = self._storage, self._uop
+            storage, node = self._storage, self._held
+            if node.op is PUT_OFF:
+                memory = None if self._requires_grad else self._computed_as()
+                if memory is not None:
+                    self._held, made = memory, Storage(base_of(memory))
+                    self._storage = made
+                    made.add(self)
+                    return made
+                node = self._made()
             if storage is None and node.op in _PLAIN_VALUES and (self._leaf or not self._requires_grad):
                 node = self._uop = latest(node)  # as `_node` does, but to be a view is to be no reader
                 seen = is_view(node)
@@ -180,6 +254,13 @@ class TensorCore(metaclass=TrainingFlag):
                 storage = self._storage = Storage(base_of(node))
                 storage.add(self)
             return storage
+
+    def _wanted(self) -> UOp:
+        """The node to compute so that this tensor is in memory, or the call that it is put off as."""
+        held = self._held
+        if isinstance(held, Call) and held.is_open and not held.way.results[held.which].is_look:
+            return held
+        return self._needs_memory()
 
     def _needs_memory(self) -> UOp:
         """The node to compute so that this tensor is in memory: padding and bare constants are stored too,
@@ -199,15 +280,15 @@ class TensorCore(metaclass=TrainingFlag):
 
     @property
     def shape(self) -> tuple[sint, ...]:
-        return shape_of(self._uop)
+        return shape_of(self._held)
 
     @property
     def dtype(self) -> DType:
-        return self._uop.dtype
+        return self._held.dtype
 
     @property
     def device(self) -> Devices:
-        return device_of(self._uop) or Device.DEFAULT
+        return device_of(self._held) or Device.DEFAULT
 
     @property
     def ndim(self) -> int:
@@ -330,11 +411,11 @@ class TensorCore(metaclass=TrainingFlag):
 
     def _is_apart(self, other: TensorCore) -> bool:
         """Whether the two are on devices that do not meet; a value that is on no device yet meets all."""
-        mine, theirs = device_of(self._uop), device_of(other._uop)
+        mine, theirs = device_of(self._held), device_of(other._held)
         return mine != theirs and mine is not None and theirs is not None
 
     def _device_known(self) -> bool:
-        return device_of(self._uop) is not None
+        return device_of(self._held) is not None
 
 
 _LOOKS_OR_NUMBERS = LOOKS_AT | {Ops.CONST}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtype import DType, dtypes, to_dtype
 from .face import Tensor
+from .host import is_in_order
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +37,8 @@ class Exchange(Tensor):
         if torch is None or not isinstance(source, torch.Tensor):
             raise TypeError(f"from_torch takes a tensor of PyTorch, not {source!r}")
         dtype = _dtype_of(source.dtype)
+        if source.is_nested:
+            raise NotImplementedError("lazygrad has no nested tensors; use x.to_padded_tensor(0.0)")
         if source.layout is not torch.strided:
             raise NotImplementedError(f"lazygrad has no tensors of layout {source.layout}; use x.to_dense()")
         x = source.detach().cpu().resolve_neg()
@@ -53,11 +56,18 @@ class Exchange(Tensor):
     def to_torch(self) -> Any:
         """This tensor as PyTorch's, computed, on the CPU. No gradient passes between the two.
 
-        It shares memory where this tensor's is the CPU's: a write through PyTorch is seen here. Once it is
-        shared, writes to this tensor move it to memory of its own.
+        It shares memory where this tensor's is the CPU's, and its elements lie there without holes, in any
+        order of the axes: a write through PyTorch is seen here. Once it is shared, writes to this tensor move
+        it to memory of its own.
         """
         torch = _torch()
         x: Tensor = self
+        view = x._view_of_memory()
+        order = None if view is None else _order(view.strides, view.shape)  # type: ignore[arg-type]
+        if order is not None and order != tuple(range(x.ndim)):
+            turned = x.permute(order)._view_of_memory()
+            if turned is not None and is_in_order(turned):
+                return x.permute(order).to_torch().permute([order.index(axis) for axis in range(x.ndim)])
         if x.dtype.fmt is not None or x.dtype is dtypes.bfloat16:
             return torch.from_dlpack(x)
         names = {dtypes.fp8e4m3: torch.float8_e4m3fn, dtypes.fp8e5m2: torch.float8_e5m2}

@@ -18,6 +18,7 @@ from ..locks import table_lock
 from ..schedule.multi import value_of
 from ..schedule.versions import buffer_of, latest, mark_buffer, new_buffer, peel, rebased
 from ..shape.movement import base_and_tracker, reshape
+from ..shape.view import View
 from .computing import pending_nodes
 from .dlpack import AsIntegers, as_bfloat16, is_bfloat16
 from .face import Tensor
@@ -88,6 +89,9 @@ class Host(Tensor):
     def _host_buffer(self) -> tuple[Buffer, Any]:
         """This tensor's memory on the host, and the tracker that finds its elements there."""
         plain: Tensor = self
+        call = self._put_off()
+        if call is not None and not call.way.results[call.which].is_look:
+            realize_nodes([call], pending_nodes)
         value = latest(self._node())
         if base_of(value).op in (Ops.CONST, Ops.IOTA) or not base_and_tracker(peel(value))[1].contiguous:
             plain = self._unary(UOp(Ops.CONTIGUOUS, self.dtype, (self.uop,)))
@@ -221,6 +225,10 @@ class Host(Tensor):
 
     def _shared_array(self, copy: bool | None) -> np.ndarray[Any, Any]:
         """The elements for whoever may write: the tensor's memory, or a copy where nobody may write there."""
+        part = self._part_of_memory()
+        if part is not None and part.flags.writeable:
+            return part
+        self._host_array()  # computed first: equal values that are not computed yet become the same memory
         self._be_alone_in_memory()
         array = self._host_array()
         if array.flags.writeable:
@@ -228,6 +236,34 @@ class Host(Tensor):
         if copy is False:
             raise BufferError("this memory may only be read, so it is copied; copy=False cannot be")
         return array.copy()
+
+    def _part_of_memory(self) -> np.ndarray[Any, Any] | None:
+        """The elements in a part of memory where they lie in order, that is no beginning of it; else None."""
+        import numpy as np
+
+        view = self._view_of_memory()
+        if view is None or view.contiguous or not is_in_order(view):
+            return None
+        self._be_alone_in_memory()
+        self.realize()
+        if observing.by is not None:
+            observing.by.value_is_read()
+        base, tracker = base_and_tracker(peel(latest(self._node())))
+        flat = np.frombuffer(bytes_on_host(buffer_of(base).ensure_allocated()), numpy_name(self.dtype))
+        begin: Any = tracker.views[-1].offset
+        shape: Any = self.shape
+        return flat[begin : begin + math.prod(shape)].reshape(shape)
+
+    def _view_of_memory(self) -> View | None:
+        """How this tensor looks at memory that is there, or will be; None where it does not."""
+        storage = self._claim_memory()
+        if storage is None or isinstance(self.device, tuple) or not Device.runs_kernels(self.device):
+            return None
+        tracker = base_and_tracker(peel(latest(self._node())))[1]
+        view = tracker.views[-1]
+        known = all(isinstance(each, int) for each in (*view.shape, *view.strides, view.offset))
+        plain = known and len(tracker.views) == 1 and view.mask is None and 0 not in view.shape
+        return view if plain else None
 
     def _be_alone_in_memory(self) -> None:
         """Take memory of its own, with its views, where others stand for the same contents: who is given it
@@ -338,6 +374,16 @@ def vars_of(tensor: Tensor) -> dict[str, Any]:
     """The attributes that a subclass of Tensor has added; a Tensor has none."""
     found: dict[str, Any] = getattr(tensor, "__dict__", {})
     return found
+
+
+def is_in_order(view: View) -> bool:
+    """Whether elements lie one after another, the last axis innermost."""
+    step: Any = 1
+    for size, stride in zip(reversed(view.shape), reversed(view.strides), strict=True):
+        if size != 1 and stride != step:
+            return False
+        step = step * size
+    return True
 
 
 def _of_pickle(

@@ -191,7 +191,7 @@ class Contract:
         if (
             self.is_method
             and args
-            and not hasattr(args[0], "_uop")
+            and not hasattr(args[0], "_held")
             and not isinstance(args[0], (list, tuple))
         ):
             raise TypeError(f"{self.name} is a method of Tensors, not of {shown(args[0])}")
@@ -224,7 +224,7 @@ class Contract:
             if name == self.anywhere or (name == "self" and not self.is_method):
                 continue
             for one in value if type(value) in (list, tuple) else (value,):
-                device = device_of(one._uop) if is_tensor(one) else None
+                device = device_of(one._held) if is_tensor(one) else None
                 if device is None:
                     continue
                 if first is None:
@@ -251,7 +251,7 @@ def _on_one_device(values: Iterable[Any]) -> bool:
     for value in values:
         kind = type(value)
         if hasattr(kind, "_uop"):
-            device = device_of(value._uop)
+            device = device_of(value._held)
             if device is not known and device is not None:
                 if known is not None and device != known:
                     return False

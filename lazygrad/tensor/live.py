@@ -33,6 +33,23 @@ MOST_NODES = 250_000
 _count_from = 0
 
 
+#: So many calls were put off since the last look at them.
+_put_off = 0
+
+
+def note_put_off(count: int) -> None:
+    """So many calls were put off. Now and then the nodes of those that are left are made: they are counted
+    then, too.
+    """
+    global _put_off
+    _put_off += count
+    if _put_off > MOST_NODES // 16:
+        _put_off = 0
+        for tensor in alive():
+            if hasattr(tensor, "_held"):
+                tensor._uop  # noqa: B018
+
+
 def register(tensor: object) -> None:
     """Note a new tensor."""
     if len(graph.nodes) > MOST_NODES and len(graph.nodes) > _count_from:
@@ -42,7 +59,7 @@ def register(tensor: object) -> None:
 
 def waiting_nodes() -> int:
     """How many nodes what exists is to be computed from."""
-    return len(toposort_effective([tensor._uop for tensor in alive() if hasattr(tensor, "_uop")]))
+    return len(toposort_effective([tensor._uop for tensor in alive() if hasattr(tensor, "_held")]))
 
 
 def _look_for_growth() -> None:

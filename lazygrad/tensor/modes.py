@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import copy
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ..device import Devices
-from ..dtype import DType, DTypeSaid, dtypes, to_dtype
+from ..dtype import INITIAL_DEFAULTS, DType, DTypeSaid, defaults, dtypes, to_dtype
 from ..ir.index import sint
 from ..ir.uop import UOp
 from ..schedule.versions import empty_buffer
@@ -50,6 +51,23 @@ class _Mode(threading.local):
 
 
 mode = _Mode()
+
+
+@contextlib.contextmanager
+def usual_modes() -> Iterator[None]:
+    """Within it the modes of this thread, and the default dtypes, are those that a program begins with."""
+    here, before = vars(mode), dict(vars(mode))
+    chosen = dict(defaults)
+    here.clear()
+    if chosen != INITIAL_DEFAULTS:  # other threads see these too
+        defaults.update(INITIAL_DEFAULTS)
+    try:
+        yield
+    finally:
+        here.clear()
+        here.update(before)
+        if chosen != INITIAL_DEFAULTS:
+            defaults.update(chosen)
 
 
 class Setting(contextlib.ContextDecorator):

@@ -5,6 +5,9 @@ comes of it follows from its *signature*: the shapes, dtypes and devices of tens
 the modes and flags. A signature that was met a few times gets a recipe, and from then on the method's
 Python code does not run. The recipe is recorded on tensors that stand for the arguments, whose nodes nobody
 else makes, and it must make the very node that the method has made; else the signature has none.
+
+Nodes are not even made until somebody asks for them (`schedule/calls.py`): a loop that computes the same
+again and again, and only reads what comes of it, never does.
 """
 
 from __future__ import annotations
@@ -12,22 +15,29 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..config import flags_state
-from ..dtype import DType, defaults
+from ..device import Device
+from ..dtype import DType, defaults, dtypes
+from ..ir.index import bounds
 from ..ir.ops import Ops
-from ..ir.uop import UOp
+from ..ir.uop import UOp, origin
+from ..schedule import calls
+from ..schedule.calls import PUT_OFF, Call, Way, plain
+from ..schedule.reports import Site
 from ..schedule.versions import device_name, new_buffer
 from ..shape.movement import reshape
 from ..shape.recipe import Meetings, Recipe
 from ..shape.rules import shape_of
 from . import sized_recipes
 from .indexing.addresses import told
+from .live import note_put_off
 from .modes import mode
 from .sized_recipes import Recorded
-from .storage import marked
+from .storage import base_of, marked
+from .trace import user_line
 from .tracebacks import wraps_only
 from .views import as_new
 
@@ -46,6 +56,14 @@ _NAMES = """
 """
 NAMES = frozenset(_NAMES.split())
 
+#: They give other looks at a tensor: at its memory, where it is in memory.
+_LOOK_NAMES = """
+    reshape permute transpose swapaxes flatten unflatten squeeze unsqueeze expand chunk split __getitem__
+"""
+LOOK_NAMES = frozenset(_LOOK_NAMES.split())
+#: Those that are called on memory with other numbers again and again.
+_CUTTING = frozenset(("chunk", "split", "__getitem__"))
+
 #: Whether a call of these draws no random numbers, and warns of nothing.
 _PLAINLY: dict[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]] = {
     "scaled_dot_product_attention": lambda args, kwargs: not (args[4:5] or [kwargs.get("dropout_p")])[0],
@@ -56,11 +74,11 @@ _PLAINLY: dict[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]] = {
 #: A signature gets its recipe when it is met so often; so many have one.
 MEETINGS, MOST_KEPT = 3, 1024
 
-#: Signature → (its recipe, whether gradients flow to its result); None where it has none.
-_kept: dict[Any, tuple[Recipe, bool | None] | None] = {}
+#: Signature → how its results are made; None where it has no recipe.
+_kept: dict[Any, Way | None] = {}
 _met = Meetings(MEETINGS)
 
-BUFFER = Ops.BUFFER  # a plain name: every argument asks for it
+BUFFER, RESHAPE = Ops.BUFFER, Ops.RESHAPE  # plain names: every argument asks for them
 
 
 def forget() -> None:
@@ -75,9 +93,10 @@ def by_recipe(compute: Callable[..., Any], tensor: type) -> Callable[..., Any] |
     method that has no recipes.
     """
     name = compute.__name__
+    if name in LOOK_NAMES:
+        return _looking(compute, tensor)
     if name not in NAMES:
         return None
-    computed = tensor._computed  # type: ignore[attr-defined]
     plainly = _PLAINLY.get(name)
 
     @functools.wraps(compute)
@@ -86,20 +105,18 @@ def by_recipe(compute: Callable[..., Any], tensor: type) -> Callable[..., Any] |
             return as_new(compute(*args, **kwargs), tensor, (*args, *kwargs.values()))
         nodes: list[UOp] = []
         signature = _signature(name, args, kwargs, tensor, nodes)
-        found = _kept.get(signature, _ABSENT)
-        if not found:
-            new = signature if found is _ABSENT else None
-            found = None if new is None else sized_recipes.find(new)
-            if found is None:
+        way = _kept.get(signature, _ABSENT)
+        if not way:
+            new = signature if way is _ABSENT else None
+            way = None if new is None else sized_recipes.find(new)
+            if way is None:
                 result = compute(*args, **kwargs)
                 if new is not None:
-                    _learn(_Call(compute, args, kwargs, tensor), new, nodes, result)
+                    _learn(_Method(compute, args, kwargs, tensor, nodes), new, result)
                 return as_new(result, tensor, (*args, *kwargs.values()) if kwargs else args)
-        recipe, tracks = found
-        made = recipe.on(nodes)
-        for place in recipe.checks:
-            told(made[place])
-        result = computed(made[recipe.results[0]], tracks)
+        result = _result(way, 0, nodes, tensor)
+        if result is None:
+            result = _made(way, nodes, tensor)
         result._own = True
         return result
 
@@ -107,15 +124,97 @@ def by_recipe(compute: Callable[..., Any], tensor: type) -> Callable[..., Any] |
     return wrapper
 
 
+def _looking(compute: Callable[..., Any], tensor: type) -> Callable[..., Any]:
+    """A method that gives other looks at its first argument: put off where that is, too."""
+    name = compute.__name__
+
+    @functools.wraps(compute)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if not args or type(args[0]) is not tensor:
+            return compute(*args, **kwargs)
+        looked_at: Any = args[0]
+        if Device.uses_files and not Device.runs_kernels(looked_at.device):
+            return compute(*args, **kwargs)
+        is_value = looked_at._storage is None  # and no memory
+        if name in _CUTTING and not is_value:
+            return compute(*args, **kwargs)
+        nodes: list[UOp] = []
+        signature = _signature(name, args, kwargs, tensor, nodes)
+        if len(nodes) > 1:
+            return compute(*args, **kwargs)  # a tensor of indices, or of what to keep: it may be read
+        way = _kept.get(signature, _ABSENT)
+        if not way:
+            new = signature if way is _ABSENT else None
+            way = sized_recipes.find(new) if is_value and new is not None else None
+            if way is None:
+                result = compute(*args, **kwargs)
+                if new is not None:
+                    _learn(_Method(compute, args, kwargs, tensor, nodes, True), new, result, is_value)
+                return result
+        if nodes[0].op is PUT_OFF:
+            results = [_result(way, which, nodes, tensor) for which in range(len(way.results))]
+        else:
+            results = [_look(node, way.tracks, args[0]) for node in way.recipe().makes(nodes)]
+        if any(result is None for result in results):
+            return compute(*args, **kwargs)
+        if is_value:
+            for result in results:
+                result._note_whole(looked_at)
+        return tuple(results) if way.several else results[0]
+
+    wraps_only(wrapper)  # type: ignore[arg-type]
+    return wrapper
+
+
+_put_off = itertools.count(1)
+#: So many calls are told of at once.
+_TOLD_AT = 64
+
+
+def _result(way: Way, which: int, nodes: list[UOp], tensor: Any) -> Any:
+    """A result whose node is put off; None where it has to be made."""
+    below = way.results[which].below
+    if below is not None and (below < 0 or nodes[below].op is not PUT_OFF):
+        return None
+    if way.of.asked >= calls.MOST_ASKED or (way.tracks and mode.training):
+        return None  # somebody is to ask for the node
+    current = origin.current
+    site = None
+    if way.checks:
+        site = Site("an index" if current is None else current.name, user_line())
+    if not next(_put_off) % _TOLD_AT:
+        note_put_off(_TOLD_AT)
+    result = object.__new__(tensor)
+    result._setup(Call(way, which, nodes, site), way.tracks, False)
+    return result
+
+
+def _look(node: UOp, tracks: bool | None, parent: Any) -> Any:
+    """Another look at a tensor, which is not put off."""
+    result = object.__new__(type(parent))
+    result._setup(node, tracks, False)
+    result._look_at(parent)
+    return result
+
+
+def _made(way: Way, nodes: list[UOp], tensor: Any) -> Any:
+    """The first result, whose node is made at once."""
+    recipe = way.recipe()
+    made = recipe.on(plain(nodes))
+    for place in recipe.checks:
+        told(made[place])
+    return tensor._computed(made[recipe.results[0]], way.tracks)
+
+
 #: What is not known, as true as no recipe.
 _ABSENT: Any = ()
 
 
-def _keep(signature: Any, recipe: tuple[Recipe, bool | None] | None) -> None:
+def _keep(signature: Any, way: Way | None) -> None:
     if len(_kept) >= MOST_KEPT:
         for old in list(itertools.islice(_kept, MOST_KEPT // 2)):
             _kept.pop(old, None)
-    _kept[signature] = recipe
+    _kept[signature] = way
 
 
 #: Arguments that are compared by value.
@@ -131,10 +230,20 @@ def _signature(
         return None
     parts: list[Any] = [name, changes, mode.grad, defaults["float"], defaults["int"]]
     for value in args:
-        if type(value) is tensor:
-            node = value._uop
+        kind = type(value)
+        if kind in _PLAIN:  # as `_describe` has it
+            parts += (kind, value)
+            continue
+        if kind is tensor:
+            node = value._held
             facts = node.facts
-            if node.op is BUFFER and "form" in facts and "becomes" not in facts:  # as `_describe` would find
+            if node.op is PUT_OFF and node.is_open:
+                same = nodes.index(node) if node in nodes else None
+                nodes.append(node)
+                parts += ((facts["shape"], node.dtype, facts["device"]), value._requires_grad, same)
+                continue
+            base = node.src[0] if node.op is RESHAPE else node
+            if "form" in facts and base.op is BUFFER and "becomes" not in base.facts:  # as `_describe` finds
                 if value._storage is not None:
                     value._storage.known = True
                 same = nodes.index(node) if node in nodes else None
@@ -153,7 +262,9 @@ def _signature(
 def _describe(value: Any, tensor: type, parts: list[Any], nodes: list[UOp]) -> bool:
     kind = type(value)
     if kind is tensor:
-        node = value.uop
+        node = value._put_off()
+        if node is None:
+            node = value.uop
         facts = node.facts
         shape, device = facts.get("shape"), facts.get("device")
         if shape is None or type(device) is not str:
@@ -168,9 +279,12 @@ def _describe(value: Any, tensor: type, parts: list[Any], nodes: list[UOp]) -> b
         same = nodes.index(node) if node in nodes else None
         nodes.append(node)
         form = shape, node.dtype, device
-        if node.op is BUFFER:
+        if node.op is BUFFER or (node.op is RESHAPE and node.src[0].op is BUFFER):
             facts["form"] = form
         parts += (form, value._requires_grad, same)
+        known = _bounds(node)
+        if known is not None:
+            parts += known
         return True
     parts.append(kind)
     if kind is float:
@@ -178,20 +292,56 @@ def _describe(value: Any, tensor: type, parts: list[Any], nodes: list[UOp]) -> b
     elif kind in _PLAIN:
         parts.append(value)
     elif kind is tuple or kind is list:
-        parts += (len(value), *value)
-        return all(type(part) is int for part in value)
+        if all(type(part) is int for part in value):
+            parts += (len(value), *value)
+        else:
+            parts.append(str(len(value)))
+            return kind is tuple and all(_describe_key(part, parts) for part in value)
     else:
-        return False
+        parts.pop()
+        return _describe_key(value, parts)
     return True
 
 
-class _Call(NamedTuple):
-    """A call of a method."""
+def _bounds(node: UOp) -> tuple[int, int] | None:
+    """The least and the greatest number of an integer tensor that is not in memory, which methods ask for;
+    None where they are those of its dtype.
+    """
+    dtype = node.dtype
+    if node.op is PUT_OFF or not dtypes.is_int(dtype) or base_of(node).op in _OF_ANY_NUMBERS:
+        return None
+    least, most = bounds(node)
+    return None if least <= dtypes.min(dtype) and most >= dtypes.max(dtype) else (least, most)
+
+
+#: What holds numbers of which nothing is known.
+_OF_ANY_NUMBERS = frozenset((Ops.BUFFER, Ops.COPY))
+
+
+def _describe_key(key: Any, parts: list[Any]) -> bool:
+    """What an index, or a part of one, is."""
+    kind = type(key)
+    if kind is slice:
+        parts += (slice, key.start, key.stop, key.step)
+        return all(part is None or type(part) is int for part in parts[-3:])
+    parts.append(key)
+    return key is None or key is Ellipsis or kind is int
+
+
+class _Method(NamedTuple):
+    """A call of a method.
+
+    tensor  the class of tensors
+    nodes   of those among its arguments, in order, as its signature was made of them
+    looks   whether its results may be other looks at the first of them
+    """
 
     compute: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    tensor: Any  #: the class of tensors
+    tensor: Any
+    nodes: list[UOp]
+    looks: bool = False
 
     def recorded(self, numbers: Sequence[int] | None = None) -> Recorded | None:
         """The call on stand-ins for its tensors; None where what comes of it does not follow from its
@@ -202,51 +352,70 @@ class _Call(NamedTuple):
         stand_ins: list[UOp] = []
         others = None if numbers is None else iter(numbers)
 
-        def standing_in(value: Any) -> Any:
-            if type(value) is self.tensor:
-                node = value._uop
-                shape: tuple[Any, ...] = shape_of(node)
-                if others is not None:
-                    shape = tuple([next(others) for _ in shape])
-                    if node in seen:
-                        next(others)  # says which of the tensors before it is
-                    seen.add(node)
-                # memory, whose numbers nobody knows: how great a counter's are is known
-                memory = new_buffer(device_name(node), math.prod(shape), node.dtype)
-                stand_ins.append(marked(reshape(memory, shape)))
-                return self.tensor._computed(stand_ins[-1], value._requires_grad)
-            if others is None:
-                return value
-            if type(value) is int:
-                return next(others)
-            if type(value) in (tuple, list):
-                next(others)  # how many there are
-                return type(value)([next(others) for _ in value])
-            return value
-
-        seen: set[UOp] = set()
-        args = [standing_in(value) for value in self.args]
-        again = self.compute(*args, **{key: standing_in(value) for key, value in self.kwargs.items()})
-        if type(again) is not self.tensor or again._storage is not None:
+        args = [self._standing_in(value, others, stand_ins) for value in self.args]
+        named = {key: self._standing_in(value, others, stand_ins) for key, value in self.kwargs.items()}
+        again = self.compute(*args, **named)
+        results = self.values(again)
+        if results is None:
             return None
-        recipe = Recipe.of([again._uop], stand_ins)
-        return None if recipe is None else Recorded(recipe, stand_ins, again._uop, again._requires_grad)
+        made = [result._uop for result in results]
+        recipe = Recipe.of(made, stand_ins)
+        if recipe is None:
+            return None
+        return Recorded(recipe, stand_ins, made, results[0]._requires_grad, type(again) is tuple)
+
+    def _standing_in(self, value: Any, others: Iterator[int] | None, stand_ins: list[UOp]) -> Any:
+        """What stands for an argument; nodes of tensors join the stand-ins."""
+        if type(value) is self.tensor:
+            node = self.nodes[len(stand_ins)]
+            shape: tuple[Any, ...] = shape_of(node)
+            if others is not None:
+                shape = tuple([next(others) for _ in shape])
+                if node in self.nodes[: len(stand_ins)]:
+                    next(others)  # says which of the tensors before it is
+            # memory, of which nothing more is known
+            memory = new_buffer(device_name(node), math.prod(shape), node.dtype)
+            stand_ins.append(marked(reshape(memory, shape)))
+            known = _bounds(node)
+            if known is not None:
+                stand_ins[-1].facts["bounds"] = known if others is None else (next(others), next(others))
+            return self.tensor._computed(stand_ins[-1], value._requires_grad)
+        if others is None:
+            return value
+        if type(value) is int:
+            return next(others)
+        if type(value) is slice:
+            parts = value.start, value.stop, value.step
+            return slice(*[self._standing_in(part, others, stand_ins) for part in parts])
+        if type(value) in (tuple, list):
+            if all(type(part) is int for part in value):
+                next(others)  # how many there are
+            return type(value)([self._standing_in(part, others, stand_ins) for part in value])
+        return value
+
+    def values(self, result: Any) -> Sequence[Any] | None:
+        """The tensors that it gave, if they are values, with gradients alike; else None."""
+        results = result if type(result) is tuple else (result,)
+        for each in results:
+            if type(each) is not self.tensor or (each._storage is not None and not self.looks):
+                return None
+            if each._requires_grad is not results[0]._requires_grad or any(each is arg for arg in self.args):
+                return None
+        return results or None
 
 
-def _learn(call: _Call, signature: tuple[Any, ...], nodes: list[UOp], result: Any) -> None:
-    """A call gave this result, and there was no recipe."""
+def _learn(method: _Method, signature: tuple[Any, ...], result: Any, sized: bool = True) -> None:
+    """A call gave this result, and there was no recipe. `sized`: it may be one of those that grow."""
     due = _met.is_due(signature)
-    if type(result) is not call.tensor or result._storage is not None:
+    results = method.values(result)
+    if results is None:
         if due:
             _keep(signature, None)
         return
+    made, nodes = [each._uop for each in results], plain(method.nodes)
     if due:
-        recorded = call.recorded()
-        is_same = recorded is not None and _makes(recorded.recipe, nodes) is result._uop
-        _keep(signature, (recorded.recipe, result._requires_grad) if recorded and is_same else None)
-    else:
-        sized_recipes.note(signature, nodes, result._uop, call.recorded)
-
-
-def _makes(recipe: Recipe, nodes: list[UOp]) -> UOp:
-    return recipe.on(nodes)[recipe.results[0]]
+        recorded = method.recorded()
+        is_same = recorded is not None and recorded.recipe.makes(nodes) == made
+        _keep(signature, recorded.way() if recorded is not None and is_same else None)
+    elif sized:
+        sized_recipes.note(signature, nodes, made, method.recorded)

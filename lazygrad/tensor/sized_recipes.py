@@ -11,11 +11,12 @@ left to the method: there it makes other nodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..ir.ops import SIZED, Ops
 from ..ir.uop import Row, UOp
+from ..schedule.calls import Way, results_of
 from ..schedule.growth import Growth, Polynomial, grown, polynomial
 from ..schedule.sizes_apart import MOST_WHOLE
 from ..shape.recipe import Recipe
@@ -50,7 +51,7 @@ class _Sized(NamedTuple):
 class SizedRecipe:
     """Recipes that differ in one size: `at(n)` is that for n, None where the method itself is to be asked."""
 
-    __slots__ = ("_changing", "_checks", "_constants", "_moves", "_results", "_rows", "_sizes")
+    __slots__ = ("_checks", "_constants", "_known", "_results", "_rows", "_shapes", "_sizes", "asked")
 
     def __init__(self, numbers: Sequence[int], recipes: Sequence[Recipe], inputs: Sequence[Any]) -> None:
         """Of three recipes of one method, for three numbers.
@@ -69,34 +70,34 @@ class SizedRecipe:
         #: nodes, and rows for those that follow from n; a row's sources are among these
         self._constants = list(_constants(recipes, sizes))
         #: numbers of the shapes that a movement makes, and of which
-        self._moves: set[tuple[int, int]] = set()
+        moves: set[tuple[int, int]] = set()
         self._rows: list[_Sized] = []
         for constant in self._constants:
             if isinstance(constant, UOp):
                 shape = shape_or_none(constant)
                 shapes.append(-1 if shape is None else sizes.number((shape, shape, shape)))
             else:
-                self._add(constant, [shapes[given + place] for place in constant.sources], shapes)
+                _add(moves, constant, [shapes[given + place] for place in constant.sources], shapes)
         for three in _aligned([recipe.rows for recipe in recipes]):
             row = _row(three, sizes)
             self._rows.append(row)
-            self._add(row, [shapes[place] for place in row.sources], shapes)
-        self._sizes = sizes.function()
-        self._changing = sizes.changing(shapes)
+            _add(moves, row, [shapes[place] for place in row.sources], shapes)
         self._results, self._checks = first.results, first.checks
-
-    def _add(self, row: _Sized, sources: Sequence[int], shapes: list[int]) -> None:
-        if row.op in SIZED and sources and sources[0] >= 0:  # else it counts
-            self._moves.add((row.shape, sources[0]))
-        shapes.append(row.shape)
+        self.asked = 0  # as that of a `Recipe`
+        #: what makes all sizes for a number, and the shapes of the results if there is a recipe for it
+        self._sizes = sizes.function(range(len(sizes.templates)))
+        fits = [f"{_text(size)} > 1" for size in sizes.changing(shapes)]
+        fits += [
+            f"{_text(sizes.templates[after])} != {_text(sizes.templates[before])}" for after, before in moves
+        ]
+        self._shapes = sizes.function([shapes[place] for place in first.results], " and ".join(fits))
+        self._known = results_of(self._rows, given + len(self._constants), given, first.results)
 
     def at(self, n: int) -> Recipe | None:
         """The recipe for a number."""
-        if any((a * n + b) * n + c < 2 for a, b, c in self._changing):
+        if self._shapes(n) is None:
             return None
-        sizes = self._sizes(n)
-        if any(sizes[after] == sizes[before] for after, before in self._moves):
-            return None
+        sizes: Any = self._sizes(n)
         constants: list[UOp] = []
         for constant in self._constants:
             if isinstance(constant, UOp):
@@ -110,6 +111,20 @@ class SizedRecipe:
             for op, dtype, arg, sources, shape, device in self._rows
         ]
         return Recipe(constants, rows, self._results, self._checks)
+
+    def way(self, n: int, tracks: bool | None, several: bool) -> Way | None:
+        """How a method makes its results for a number; the recipe is made once somebody asks for it."""
+        shapes = self._shapes(n)
+        if shapes is None:
+            return None
+        return Way(self, n, shapes, self._known, tracks, several, bool(self._checks))
+
+
+def _add(moves: set[tuple[int, int]], row: _Sized, sources: Sequence[int], shapes: list[int]) -> None:
+    """Note a row, and whether its shape must be another one than that of its source."""
+    if row.op in SIZED and sources and sources[0] >= 0:  # else it counts
+        moves.add((row.shape, sources[0]))
+    shapes.append(row.shape)
 
 
 class _Templates:
@@ -139,10 +154,15 @@ class _Templates:
             return [self.template(parts) for parts in zip(*three, strict=True)]
         raise NotSized
 
-    def function(self) -> Callable[[int], tuple[Any, ...]]:
-        """What makes all that the templates are for a number: one expression, since it does so for each."""
-        made: Callable[[int], tuple[Any, ...]] = eval(f"lambda n: {_text(self.templates)}")
-        return made
+    def function(self, which: Iterable[int], condition: str = "") -> Callable[[int], tuple[Any, ...] | None]:
+        """What makes of a number what these templates are for it, or None where a condition does not hold:
+        one expression, since it does so for each.
+        """
+        made = _text([self.templates[number] for number in which])
+        function: Callable[[int], tuple[Any, ...] | None] = eval(
+            f"lambda n: {made} if {condition} else None" if condition else f"lambda n: {made}"
+        )
+        return function
 
     def changing(self, shapes: Sequence[int]) -> set[Polynomial]:
         """The polynomials in some templates that are no constants."""
@@ -215,15 +235,24 @@ def _whole(three: Sequence[UOp], sizes: _Templates) -> tuple[type, int]:
 
 
 class Recorded(NamedTuple):
-    """A method recorded on stand-ins: its recipe, these, the node that it made.
+    """A method recorded on stand-ins: its recipe, these, the nodes of its results.
 
-    tracks  whether gradients flow to that
+    tracks   whether gradients flow to them
+    several  whether it gives a tuple of them
     """
 
     recipe: Recipe
     inputs: list[UOp]
-    node: UOp
+    nodes: list[UOp]
     tracks: bool | None
+    several: bool
+
+    def way(self) -> Way:
+        """How the method makes its results."""
+        recipe, inputs = self.recipe, len(self.inputs)
+        results = results_of(recipe.rows, inputs + len(recipe.constants), inputs, recipe.results)
+        shapes = [shape_of(node) for node in self.nodes]
+        return Way(recipe, None, shapes, results, self.tracks, self.several, bool(recipe.checks))  # type: ignore[arg-type]
 
 
 #: Numbers in the order of a signature → the method recorded on stand-ins of these sizes.
@@ -231,9 +260,13 @@ Record = Callable[[Sequence[int]], "Recorded | None"]
 
 
 class _Known(NamedTuple):
+    """A recipe of a family. `fits` says whether some numbers follow from the one at the growth's base."""
+
     growth: Growth
     recipe: SizedRecipe
     tracks: bool | None
+    several: bool
+    fits: Callable[[tuple[int, ...], int], bool]
 
 
 class _Family:
@@ -249,7 +282,7 @@ class _Family:
 
 _families: dict[Any, _Family] = {}
 #: Signature → what was found last for it: layers that are alike ask one after the other.
-_recent: dict[Any, tuple[Recipe, bool | None]] = {}
+_recent: dict[Any, Way] = {}
 MOST_RECENT = 64
 
 
@@ -276,8 +309,8 @@ def apart(signature: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     return tuple(family), tuple(numbers)
 
 
-def find(signature: tuple[Any, ...]) -> tuple[Recipe, bool | None] | None:
-    """The recipe of a signature that is one of those that grow, and whether gradients flow to its result."""
+def find(signature: tuple[Any, ...]) -> Way | None:
+    """How a method makes its results for a signature that is one of those that grow."""
     recent = _recent.get(signature)
     if recent is not None:
         return recent
@@ -285,20 +318,20 @@ def find(signature: tuple[Any, ...]) -> tuple[Recipe, bool | None] | None:
     family = _families.get(key)
     if family is None:
         return None
-    for growth, recipe, tracks in family.known:
-        n = growth.number(numbers)
-        if n is not None and 2 <= n <= growth.most:  # 1 is what a product leaves out
-            found = recipe.at(n)
+    for growth, recipe, tracks, several, fits in family.known:
+        n = numbers[growth.base]
+        if 2 <= n <= growth.most and fits(numbers, n):  # 1 is what a product leaves out
+            found = recipe.way(n, tracks, several)
             if found is None:
                 return None
             if len(_recent) >= MOST_RECENT:
                 _recent.clear()
-            _recent[signature] = recent = found, tracks
-            return recent
+            _recent[signature] = found
+            return found
     return None
 
 
-def note(signature: Sequence[Any], nodes: Sequence[UOp], made: UOp, record: Record) -> None:
+def note(signature: Sequence[Any], nodes: Sequence[UOp], made: list[UOp], record: Record) -> None:
     """A method was called, and there was no recipe: `made` is what it made of these nodes."""
     key, numbers = apart(signature)
     family = _families.get(key)
@@ -326,7 +359,7 @@ def note(signature: Sequence[Any], nodes: Sequence[UOp], made: UOp, record: Reco
 
 def _growth_of(family: _Family, numbers: tuple[int, ...]) -> Growth | None:
     """How these numbers and others that the family came with follow from one; None where they do not."""
-    for growth, _, _ in family.known:
+    for growth, *_ in family.known:
         n = growth.number(numbers)
         if n is not None:
             return growth.reaching(n) if n > growth.most else None
@@ -342,7 +375,7 @@ def _growth_of(family: _Family, numbers: tuple[int, ...]) -> Growth | None:
 
 
 def _recorded(
-    growth: Growth, numbers: tuple[int, ...], nodes: Sequence[UOp], made: UOp, record: Record
+    growth: Growth, numbers: tuple[int, ...], nodes: Sequence[UOp], made: list[UOp], record: Record
 ) -> _Known:
     """The recipe of a growth; NotSized where there is none.
 
@@ -359,19 +392,27 @@ def _recorded(
     samples = _samples(growth, numbers, fixed)
     records = [at(n) for n in samples]
     shapes = list(zip(*[map(shape_of, each.inputs) for each in records], strict=True))
-    recipe, tracks = SizedRecipe(samples, [each.recipe for each in records], shapes), records[0].tracks
+    recipe = SizedRecipe(samples, [each.recipe for each in records], shapes)
+    tracks, several = records[0].tracks, records[0].several
     most = growth.most
     for n in sorted({2, 3, most // 2, most - 1, most, *[n for n in fixed if 2 < n < most]}):
         here, again = recipe.at(n), at(n)
-        if here is not None and here.on(again.inputs)[here.results[0]] is not again.node:
+        if here is not None and here.makes(again.inputs) != again.nodes:
             raise NotSized
-        if again.tracks is not tracks:
+        if again.tracks is not tracks or again.several is not several:
             raise NotSized
     n = numbers[growth.base]
     here = recipe.at(n)
-    if here is not None and here.on(nodes)[here.results[0]] is not made:
+    if here is not None and here.makes(nodes) != made:
         raise NotSized
-    return _Known(growth, recipe, tracks)
+    return _Known(growth, recipe, tracks, several, _fitting(growth))
+
+
+def _fitting(growth: Growth) -> Callable[[tuple[int, ...], int], bool]:
+    """What says, as `growth.number` does, whether numbers follow from one: as one expression."""
+    texts = [f"now[{place}]" if p is None else _text(p) for place, p in enumerate(growth.polynomials)]
+    fits: Callable[[tuple[int, ...], int], bool] = eval(f"lambda now, n: now == ({', '.join(texts)},)")
+    return fits
 
 
 def _numbers_at(growth: Growth, n: int, now: Sequence[int]) -> list[int]:

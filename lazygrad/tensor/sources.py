@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, TypeGuard
@@ -162,6 +163,11 @@ def _list_node(data: Sequence[Any], device: Devices, dtype: DType | None) -> UOp
             else:
                 leaves.append(value)
     kinds = {type(leaf): leaf for leaf in leaves}  # a long list has few types: each is looked at once
+    if kinds.keys() == _INTS and (dtype is None or dtypes.is_int(dtype)):
+        held = default_int() if dtype is None else dtype
+        if dtypes.min(held) <= min(leaves) and max(leaves) <= dtypes.max(held):
+            with contextlib.suppress(ValueError):  # the lists are no rows: it is said below
+                return _own_node(np.array(data, dtype=numpy_name(held)), held, device)
     if np.ndarray in kinds:
         return _array_node(_joined(data), device, dtype)
     for kind, leaf in kinds.items():
@@ -182,6 +188,9 @@ def _list_node(data: Sequence[Any], device: Devices, dtype: DType | None) -> UOp
         return _array_node(_exact_floats(data, dtype), device, dtype)
     array = np.array(data, dtype=wide)
     return _array_node(array if wide else _exact_ints(data, array, dtype, leaves), device, dtype)
+
+
+_INTS = frozenset((int,))
 
 
 def _joined(data: Sequence[Any]) -> Any:
@@ -271,11 +280,16 @@ def _array_node(array: Any, device: Devices, dtype: DType | None) -> UOp:
     else:
         with np.errstate(over="ignore"):  # what is too large is an infinity
             private = np.array(array, dtype=numpy_name(host_dtype), order="C", copy=True)
-    node = new_buffer("NPY", private.size, host_dtype)
-    snapshot = Buffer("NPY", private.size, host_dtype, options=BufferSpec(private=device != "NPY"))
-    mark_buffer(node, snapshot.allocate(opaque=private.reshape(-1)))
+    return _own_node(private, host_dtype, device).cast(wanted)
+
+
+def _own_node(array: Any, dtype: DType, device: Devices) -> UOp:
+    """An array that nobody else has, of this dtype, on device NPY, and the COPY of it to `device`."""
+    node = new_buffer("NPY", array.size, dtype)
+    snapshot = Buffer("NPY", array.size, dtype, options=BufferSpec(private=device != "NPY"))
+    mark_buffer(node, snapshot.allocate(opaque=array.reshape(-1)))
     moved = node if device == "NPY" else copied(node, device)
-    return reshape(moved, array.shape).cast(wanted)
+    return reshape(moved, array.shape)
 
 
 #: Names of ml_dtypes's types, which numpy's arrays may have.

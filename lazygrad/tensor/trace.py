@@ -131,7 +131,7 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
         nonlocal contract, unchecked
         try:
             try:
-                if kwargs or len(args) > unchecked or not args or not hasattr(args[0], "_uop"):
+                if kwargs or len(args) > unchecked or not args or not hasattr(args[0], "_held"):
                     if contract is None:
                         contract = Contract(function)
                         unchecked = contract.unchecked

@@ -28,6 +28,7 @@ from ..schedule.versions import latest, peel
 from ..shape import shape_of
 from ..shape.movement import base_and_tracker
 from ..tensor import Tensor
+from ..tensor.modes import usual_modes
 from ..tensor.random import sampling
 from ..tensor.storage import is_view
 from .dtypes import from_torch_dtype, to_torch_dtype
@@ -83,8 +84,11 @@ class Capture:
         self._wanted, self._hands_on = wanted, hands_on
         memory = self._memory(inputs)
 
+        ended = False
+
         def run(given: list[Tensor], bound: list[UOp]) -> list[Tensor]:
-            values = list(inputs)
+            nonlocal ended
+            values, before = list(inputs), [tensor._node() for tensor in given]
             if sizes is not None:
                 for place, number in sizes.numbers.items():
                     values[place] = number
@@ -96,14 +100,18 @@ class Capture:
                     values[number] = seen(tensor[: math.prod(shape)], way._replace(shape=shape))
                 else:
                     values[number] = seen(tensor, way)
-            return self._laid(function, values)
+            made = self._laid(function, values)
+            if any(tensor._node() is not node for tensor, node in zip(given, before, strict=True)):
+                raise NotImplementedError("a function that writes its arguments")
+            ended = True
+            return made
 
         jitted = TinyJit(asks_nothing(run))
-        with Context(JIT=1, BEAM=0):
+        with Context(JIT=1, BEAM=0), usual_modes():
             try:
                 jitted(memory, [] if sizes is None else list(sizes.bound.values()))
             except JitError:
-                if self.computes:
+                if self.computes or not ended:
                     raise
         #: None where every result is an input, or a number
         self.captured = jitted.captured

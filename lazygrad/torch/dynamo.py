@@ -10,6 +10,7 @@ from torch import fx
 from torch._decomp import core_aten_decompositions
 from torch._dynamo import disable
 from torch._dynamo.backends.common import aot_autograd
+from torch._guards import TracingContext
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from . import inference, ops
@@ -24,10 +25,28 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return {target: way for target, way in core_aten_decompositions().items() if row_of(target) is None}
 
 
+def _forward(module: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+    """What AOTAutograd calls with a graph that a backward pass follows: nobody sees how the results that are
+    kept for that lie in memory.
+    """
+    context = TracingContext.try_get()
+    said = context and context.fw_metadata
+    return _compiled(module, said.num_forward_returns if said else None)
+
+
+def _backward(module: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+    """With a backward pass: each gradient has memory of its own, since autograd adds to it in place."""
+    return _compiled(module, 0)
+
+
 def compiled_graph(module: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
-    """What AOTAutograd calls with each graph of ATen operations, forward or backward."""
+    """With a graph that needs no backward pass."""
+    return _compiled(module, None)
+
+
+def _compiled(module: fx.GraphModule, seen: int | None) -> Callable[..., Any]:
     with unset_fake_temporarily():  # a graph may hold tensors, which are real
-        return make_boxed_func(compiled(module))
+        return make_boxed_func(compiled(module, seen))
 
 
 def backend(module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
@@ -42,8 +61,8 @@ def backend(module: fx.GraphModule, example_inputs: Sequence[Any], **options: An
     if plain is not None:
         return disable(compiled(plain), reason="what is compiled is not traced")
     compile_graph = aot_autograd(
-        fw_compiler=compiled_graph,
-        bw_compiler=compiled_graph,
+        fw_compiler=_forward,
+        bw_compiler=_backward,
         inference_compiler=compiled_graph,
         decompositions=ways,
         partition_fn=min_cut_rematerialization_partition,

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -18,8 +18,11 @@ from torch import fx
 
 from ..dtype import DType, dtypes
 from ..tensor import Tensor
+from ..tensor.modes import usual_modes
 from ..tensor.observer import observing
+from .aliases import is_all_of_its_memory, memory_of
 from .dtypes import from_torch_dtype, has_dtype
+from .slots import Slot, filled, with_slots
 from .table import asks_how_it_lies, name_of, row_of, why_without_row
 
 #: What is done with sizes, which are Python's numbers here.
@@ -60,10 +63,15 @@ def missing(node: fx.Node) -> str:
         if value.layout is not torch.strided:
             return f"a tensor has the layout {value.layout}"
     if "as_strided" in str(node.target):
-        (source,) = node.all_input_nodes[:1]
-        if source.op != "call_function" or not source.meta["val"].is_contiguous():
+        memory = node.all_input_nodes[0] if _puts_back(node) else memory_of(node.all_input_nodes[0])
+        if memory.op != "call_function" or not is_all_of_its_memory(memory.meta["val"]):
             return "how the memory of its input lies is not known"
     return ""
+
+
+def _puts_back(node: fx.Node) -> bool:
+    """Whether an operation gives what it was given, with a part of its memory replaced."""
+    return "as_strided_scatter" in str(node.target)
 
 
 def _is_size(target: Any) -> bool:
@@ -108,12 +116,6 @@ class Said(NamedTuple):
     dtype: DType
 
 
-class Slot(NamedTuple):
-    """In the arguments of a step: what step `number` gave."""
-
-    number: int
-
-
 class Step(NamedTuple):
     """One operation: what is done, with what, and what PyTorch says of the result (for each, of several)."""
 
@@ -140,9 +142,12 @@ class GraphFunction:
         given: Any = output.args[0]
         self.is_one = not isinstance(given, (list, tuple))
         self.outputs: list[Any] = [given] if self.is_one else list(given)
-        self._results = [self._plain(node) for node in self.outputs]
-        #: for each output, whether it is an input, or may be a view of one
-        self.hands_on = [_looks_at_input(node) for node in self.outputs]
+        self._results = [with_slots(node, self.number.__getitem__) for node in self.outputs]
+        #: whether an output is an input, or a look at one: any other has memory of its own, even where its
+        #: values are an input's (`clone`, `cat` of one tensor)
+        self.hands_on = [
+            not isinstance(node, fx.Node) or memory_of(node).op != "call_function" for node in self.outputs
+        ]
         self._inputs = [self.number[node] for node in self.placeholders]
         #: the tensors that the graph holds, shared with PyTorch
         self._held = {self.number[node]: _held(module, node) for node in nodes if node.op == "get_attr"}
@@ -152,12 +157,20 @@ class GraphFunction:
         made: dict[int, Any] = {**self._held, **dict(zip(self._inputs, values, strict=True))}
         for step in self._steps:
             made[step.number] = _done(step, made)
-        found = [_filled(result, made) for result in self._results]
+        found = [filled(result, made) for result in self._results]
         given = {id(value) for value in values if isinstance(value, Tensor)}
         return [
             value.clone() if id(value) in given and not hands_on else value
             for value, hands_on in zip(found, self.hands_on, strict=True)
         ]
+
+    def __deepcopy__(self, memo: Any) -> GraphFunction:
+        return self  # nothing in it changes
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a graph of PyTorch is not pickled; of an imported model save the state_dict(), or export it"
+        )
 
     def refused(self, known: dict[fx.Node, str]) -> dict[fx.Node, str]:
         """The operations that cannot be done, and why, beside those that are known. Each is tried: a tensor
@@ -167,7 +180,7 @@ class GraphFunction:
         made: dict[int, Any] = dict(self._held)
         for node in self.placeholders:
             made[self.number[node]] = _example(node)
-        with _without_values():
+        with _without_values(), usual_modes():
             for step in self._steps:
                 if step.node not in known:
                     try:
@@ -188,52 +201,30 @@ class GraphFunction:
             if asks_how_it_lies(target):
                 (first,) = node.all_input_nodes[:1]
                 fn = functools.partial(fn, contiguous=first.meta["val"].is_contiguous())
-        args, kwargs = self._plain(node.args), self._plain(node.kwargs)
+        args, kwargs = [with_slots(each, self.number.__getitem__) for each in (node.args, node.kwargs)]
+        if "as_strided" in str(target) and not _puts_back(node) and not missing(node):
+            args = self._in_whole_memory(node, args)
         return Step(node, self.number[node], fn, args, kwargs, _said(node.meta.get("val")))
 
-    def _plain(self, value: Any) -> Any:
-        """Arguments of a node in Python's own containers, with Slots for nodes."""
-        if isinstance(value, fx.Node):
-            return Slot(self.number[value])
-        if isinstance(value, (list, tuple)):
-            return [self._plain(each) for each in value]
-        if isinstance(value, Mapping):
-            return {key: self._plain(each) for key, each in value.items()}
-        if isinstance(value, slice):
-            return slice(*(self._plain(each) for each in (value.start, value.stop, value.step)))
-        return value
-
-
-def _filled(value: Any, made: dict[int, Any]) -> Any:
-    """Arguments with what steps gave."""
-    if type(value) is Slot:
-        return made[value.number]
-    if type(value) is list:
-        return [_filled(each, made) for each in value]
-    if type(value) is dict:
-        return {key: _filled(each, made) for key, each in value.items()}
-    return value
+    def _in_whole_memory(self, node: fx.Node, args: list[Any]) -> list[Any]:
+        """The arguments of `as_strided`, of the memory that its first one looks at: steps and places are
+        counted there.
+        """
+        names = [each.name for each in node.target._schema.arguments]
+        place = names.index("storage_offset")
+        if len(args) <= place or args[place] is None:
+            args = [*args, *[None] * (place + 1 - len(args))]
+            args[place] = node.args[0].meta["val"].storage_offset()
+        return [Slot(self.number[memory_of(node.args[0])]), *args[1:]]
 
 
 def _done(step: Step, made: dict[int, Any]) -> Any:
     """What a step gives, as PyTorch says it is."""
-    args, kwargs = _filled(step.args, made), _filled(step.kwargs, made)
+    args, kwargs = filled(step.args, made), filled(step.kwargs, made)
     try:
         return _as_said(step.fn(*args, **kwargs), step.said)
     except Exception as error:
         raise Unsupported(step.node, str(error) or type(error).__name__) from error
-
-
-def _looks_at_input(node: Any) -> bool:
-    """Whether an output is an input of the graph, or a view of one: any other has memory of its own, even
-    where its values are an input's (`clone`, `cat` of one tensor).
-    """
-    while isinstance(node, fx.Node) and node.op == "call_function":
-        returns = getattr(getattr(node.target, "_schema", None), "returns", ())
-        if not returns or returns[0].alias_info is None:
-            return False
-        node = node.all_input_nodes[0]
-    return True
 
 
 def _no_row(*args: Any, **kwargs: Any) -> Any:

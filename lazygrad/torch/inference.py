@@ -7,6 +7,7 @@ no result shares memory, one run says the same. Whatever else there is, AOTAutog
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -44,7 +45,7 @@ def recorded(
     for node, value in zip(places, values, strict=True):
         recorder.note(value, recorder.graph.placeholder(node.name))
     try:
-        with torch.no_grad(), values[0].fake_mode, recorder:
+        with torch.no_grad(), _without_symbols(values[0].fake_mode), values[0].fake_mode, recorder:
             results = fx.Interpreter(module).run(*values, enable_io_processing=False)
         if not _have_memory_of_their_own(results, values):
             return None
@@ -53,6 +54,12 @@ def recorded(
         return None
     recorder.graph.eliminate_dead_code()
     return fx.GraphModule(torch.nn.Module(), recorder.graph)
+
+
+def _without_symbols(fake_mode: Any) -> Any:
+    """Sizes and numbers that depend on values are forgotten: AOTAutograd is asked where there are any."""
+    environment = fake_mode.shape_env
+    return contextlib.nullcontext() if environment is None else environment.ignore_fresh_unbacked_symbols()
 
 
 def _is_plain(node: fx.Node) -> bool:

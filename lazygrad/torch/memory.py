@@ -49,6 +49,8 @@ def _before(shape: Sequence[int], stride: Sequence[int], d: int) -> int:
 
 def without_holes(x: torch.Tensor) -> torch.Tensor:
     """The tensor, or a contiguous copy where its elements share memory or leave holes."""
+    if x.layout is not torch.strided:
+        raise NotImplementedError(f"lazygrad has no tensors of layout {x.layout}; use x.to_dense()")
     if x.is_contiguous() and not x.is_conj() and not x.is_neg():
         return x
     x = x.resolve_conj().resolve_neg()

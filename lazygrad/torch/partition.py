@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import operator
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 from torch import fx
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
+from .aliases import looks
 from .graph import GraphFunction, missing
 from .replay import CompiledGraph
 from .table import name_of
@@ -26,8 +28,11 @@ class _Support(OperatorSupportBase):
         return node.op == "call_function" and node not in self.refused
 
 
-def compiled(module: fx.GraphModule) -> Any:
-    """The graph as something to call: lazygrad's kernels, or parts of them among operations of PyTorch."""
+def compiled(module: fx.GraphModule, seen: int | None = None) -> Any:
+    """The graph as something to call: lazygrad's kernels, or parts of them among operations of PyTorch.
+
+    seen  of how many results, the first ones, it can be seen that they share memory; None: of all
+    """
     if any(_writes(node) for node in module.graph.nodes):
         return module  # AOTAutograd has taken out writes; if one is left, what it changes is not known here
     refused = {node: why for node in module.graph.nodes if (why := missing(node))}
@@ -36,17 +41,31 @@ def compiled(module: fx.GraphModule) -> Any:
     if not computed:
         return module
     if not refused:
-        return CompiledGraph(module)
+        return CompiledGraph(module, seen)
     for node, why in refused.items():
         if node.target is not operator.getitem and not _only_checks(node):  # one of several results
             _warn(node, why)
+    refused |= _looks_before(refused)
     partitioner = CapabilityBasedPartitioner(module, _Support(refused), allows_single_node_partition=True)
     parts = partitioner.partition_and_fuse()
     for name, part in list(parts.named_children()):
         if name.startswith("fused_"):
             delattr(parts, name)
-            object.__setattr__(parts, name, CompiledGraph(part))  # a module of PyTorch it is not
+            object.__setattr__(
+                parts, name, CompiledGraph(part, seen and None)
+            )  # a module of PyTorch it is not
     return parts
+
+
+def _looks_before(refused: Iterable[fx.Node]) -> dict[fx.Node, str]:
+    """The operations that look at the memory where PyTorch's `as_strided` counts its steps."""
+    found = {}
+    for node in refused:
+        each = node.all_input_nodes[0] if "as_strided" in str(node.target) else node
+        while looks(each):
+            found[each] = "as_strided sees where it looks"
+            each = each.all_input_nodes[0]
+    return found
 
 
 def _writes(node: fx.Node) -> bool:

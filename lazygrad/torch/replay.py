@@ -13,6 +13,7 @@ import torch
 from torch import fx
 
 from ..tensor.random import sampling
+from .aliases import without_looks
 from .capture import Capture, Compute
 from .graph import GraphFunction
 from .memory import without_holes
@@ -47,7 +48,9 @@ class Replayed:
         self._captures: dict[Any, Capture] = {}
         self._lock = threading.Lock()
         self._last: Capture | None = None
-        self._guarded = bool(given) and all(isinstance(each, torch.Tensor) for each in given)
+        #: whether signs may be turned in one call and not in another: no guard holds those of gradients
+        self.asks_signs = False
+        self._guarded = bool(given) and all(map(_has_one_shape, given))
         #: the numbers among the inputs: those of the first call, and the places of those that differed since
         self._first: dict[int, Any] | None = None
         self._varying: set[int] = set()
@@ -63,7 +66,7 @@ class Replayed:
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         with self._lock:
             last = self._last
-            if last is not None and last.fits(inputs):
+            if last is not None and last.fits(inputs) and not (self.asks_signs and _is_negated(inputs)):
                 return last.call(inputs)
             given = [without_holes(x) if isinstance(x, torch.Tensor) else x for x in inputs]
             if self._checks >= 0 and not self._guarded:
@@ -75,10 +78,9 @@ class Replayed:
             if capture is None:
                 with sampling.fork_random():
                     sampling.set_state((0, 0))
-                    capture = self._captures[key] = Capture(
-                        self.function, given, self.wanted, hands_on=self.hands_on
-                    )
-            if self._guarded and not any(isinstance(x, torch.Tensor) and x.is_neg() for x in inputs):
+                    capture = Capture(self.function, given, self.wanted, hands_on=self.hands_on)
+                self._captures[key] = capture
+            if self._guarded and not _is_negated(inputs):
                 self._last = capture  # memory of such an input has other signs, which is not asked again
             return capture.call(given)
 
@@ -112,6 +114,18 @@ class Replayed:
         return found
 
 
+def _is_negated(inputs: Sequence[Any]) -> bool:
+    """Whether PyTorch turns the signs of an input when it is read."""
+    return any(isinstance(x, torch.Tensor) and x.is_neg() for x in inputs)
+
+
+def _has_one_shape(said: Any) -> bool:
+    """Whether an input is a tensor of the same shape in each call. A part of a graph may be given tensors
+    with symbolic sizes, and not the numbers that these are.
+    """
+    return isinstance(said, torch.Tensor) and all(isinstance(size, int) for size in said.shape)
+
+
 def _alike(found: Sequence[Any], check: Callable[..., Any], inputs: Sequence[Any]) -> bool:
     """Whether results differ by rounding only from what PyTorch computes."""
     try:
@@ -135,19 +149,29 @@ def _key(x: Any) -> Any:
 
 
 class CompiledGraph:
-    """A graph of ATen operations that lazygrad runs: call it with tensors of PyTorch, and numbers."""
+    """A graph of ATen operations that lazygrad runs: call it with tensors of PyTorch, and numbers.
 
-    def __init__(self, module: fx.GraphModule) -> None:
+    seen  of how many results, the first ones, it can be seen that they share memory; None: of all; 0: it is
+          a backward pass
+    """
+
+    def __init__(self, module: fx.GraphModule, seen: int | None = None) -> None:
+        (output,) = (node for node in module.graph.nodes if node.op == "output")
+        self.is_one = not isinstance(output.args[0], (list, tuple))
+        module, self.looks = without_looks(module, seen)
         self.function = GraphFunction(module)
         wanted = [_value_of(node) for node in self.function.outputs]
         given = [_value_of(node) for node in self.function.placeholders]
         draws = any(is_random(node.target) for node in self.function.nodes)  # other numbers than PyTorch's
         check = None if draws else module
         self.replayed = Replayed(self.function, wanted, given, check, self.function.hands_on)
+        self.replayed.asks_signs = seen == 0
 
     def __call__(self, *inputs: Any) -> Any:
         found = self.replayed(inputs)
-        return found[0] if self.function.is_one else tuple(found)
+        if self.looks is not None:
+            found = self.looks((*inputs, *found))
+        return found[0] if self.is_one else tuple(found)
 
 
 def _value_of(node: Any) -> Any:

@@ -13,7 +13,7 @@ from lazygrad import Tensor
 from lazygrad.codegen.evaluate import evaluate
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts, choose, contraction, facts, tiles
-from lazygrad.codegen.opt.contraction import packed_panels
+from lazygrad.codegen.opt.contraction import candidates, packed_panels
 from lazygrad.codegen.opt.facts import Facts
 from lazygrad.config import Context
 from lazygrad.dtype import dtypes
@@ -103,6 +103,58 @@ def test_what_the_second_cache_holds_is_tiled_the_same_where_another_row_takes_t
     for order in ((False, False), (True, False), (False, True)):
         ast = product(64, 128, 256, *order)
         assert chosen(ast, ROWS) == chosen(ast)
+
+
+def kinds(opts):
+    return {opt.op for opt in opts}
+
+
+def test_weights_in_rows_are_read_in_rounds_where_another_row_takes_time():
+    """The gradient of x: each row of 3,072 is read once, in the order of memory, for all 64 results."""
+    ast = product(64, 3072, 768)
+    assert OptOps.ROUNDS not in kinds(chosen(ast))
+    opts = chosen(ast, ROWS)
+    assert {OptOps.STAGE, TILE}.isdisjoint(kinds(opts))
+    assert [opt.amount for opt in opts if opt.op is OptOps.ROUNDS] == [64]
+    several = chosen(ast, replace(ROWS, threads=4))
+    assert [opt.amount for opt in several if opt.op is TILE] == [192]  # pieces for the cores
+
+
+def test_rows_of_both_factors_are_summed_in_lanes_where_another_row_takes_time():
+    """x @ weights.T: a panel would be transposed."""
+    ast = product(34, 768, 3072, transposed_b=True)
+    assert staged(chosen(ast)) == [2]
+    opts = chosen(ast, ROWS)
+    assert staged(opts) == []
+    assert [opt.amount for opt in opts if opt.op is OptOps.UNROLL] == [16]
+
+
+@pytest.mark.parametrize(("transposed", "op"), [(False, OptOps.ROUNDS), (True, OptOps.UNROLL)], ids=str)
+def test_rows_along_two_axes_share_what_is_not_packed(transposed, op):
+    """Twice 17 rows, stored one of each after the other."""
+    x = load(1, plain(2, 17, 1, 768).permute((1, 0, 2, 3)).expand((17, 2, 2304, 768)), size=34 * 768)
+    weights = plain(2304, 768) if transposed else plain(768, 2304).permute((1, 0))
+    y = load(2, weights.reshape((1, 1, 2304, 768)).expand((17, 2, 2304, 768)), size=768 * 2304)
+    opts = chosen(sink(store(0, reduce(x * y, Ops.ADD, 3))), ROWS)
+    assert op in kinds(opts)
+    assert staged(opts) == []
+
+
+@pytest.mark.parametrize("order", [(False, False), (False, True)], ids=["rounds", "lanes of sums"])
+@pytest.mark.parametrize("size", [(14, 96, 128), (16, 160, 96), (13, 512, 34)], ids=["14", "16", "13"])
+def test_products_without_packing(size, order):
+    """Whatever is predicted: the candidates that copy nothing."""
+    m, k, n = size
+    ast = product(m, k, n, *order)
+    target = replace(CPU, memory=replace(Memory((64 << 10, 64 << 10, 1 << 20)), row=120.0))
+    apart = (OptOps.ROUNDS, OptOps.UNROLL)[order[1]]
+    lists = [opts for opts in candidates(Facts.of(Loops.of(lower(ast))), target) if apart in kinds(opts)]
+    contents = random_contents(ast)
+    b = np.array(contents[2]).reshape((n, k) if order[1] else (k, n))
+    expected = np.array(contents[1]).reshape(m, k) @ (b.T if order[1] else b)
+    assert bool(lists) == (order[1] or n % 16 == 0)
+    for opts in lists[:2]:
+        assert run(ast, "CPU", contents, opts=opts) == [expected.reshape(-1).tolist()]
 
 
 @pytest.mark.parametrize("size", [(96, 34, 128), (32, 64, 512)])

@@ -41,11 +41,11 @@ def column_sum(rows, columns):
     return sink(store(0, reduce(load(1, plain(rows, columns)), Ops.ADD, 0)))
 
 
-def matmul(m, k, n, dtype=dtypes.float):
+def matmul(m, k, n, dtype=dtypes.float, summed=dtypes.float):
     a = load(1, plain(m, k).reshape((m, 1, k)).expand((m, n, k)), dtype, size=m * k)
     b = load(2, plain(k, n).permute((1, 0)).reshape((1, n, k)).expand((m, n, k)), dtype, size=k * n)
-    if dtype is not dtypes.float:
-        a, b = a.cast(dtypes.float), b.cast(dtypes.float)
+    if dtype is not summed:
+        a, b = a.cast(summed), b.cast(summed)
     return sink(store(0, reduce(a * b, Ops.ADD, 2)))
 
 
@@ -138,6 +138,17 @@ ACTION_CASES = {
         [Opt(OptOps.UPCAST, 0, 4), Opt(OptOps.UPCAST, 1, 32), Opt(OptOps.UNROLL, 0, 2)],
     ),
     "TILE": (matmul(8, 16, 64), [Opt(OptOps.TILE, 1, 32)]),
+    "ROUNDS": (matmul(8, 16, 64), [Opt(OptOps.ROUNDS, 0, 4)]),
+    "ROUNDS of tiles": (
+        matmul(10, 16, 64),
+        [
+            Opt(OptOps.PADTO, 0, 4),
+            Opt(OptOps.TILE, 1, 32),
+            Opt(OptOps.UPCAST, 0, 4),
+            Opt(OptOps.UPCAST, 1, 16),
+            Opt(OptOps.ROUNDS, 0, 8),
+        ],
+    ),
     "TILE of 1": (matmul(8, 16, 64), [Opt(OptOps.TILE, 1, 1), Opt(OptOps.THREAD, 1, 2)]),
     "STAGE": (matmul(8, 16, 64), [Opt(OptOps.TILE, 1, 32), Opt(OptOps.STAGE, 1, 2)]),
     "packed panels": (
@@ -277,6 +288,24 @@ REFUSALS = [
     (matmul(4, 8, 4), [Opt(OptOps.TILE, 0, 3)], CPU, "3 does not divide 4"),
     (matmul(4, 8, 4), [Opt(OptOps.TILE, 0, 4)], CPU, "one block is the whole axis"),
     (add(32), [Opt(OptOps.TILE, 0, 4)], GPU, "TILE axis 0 by 4: GPU runs its threads in any order"),
+    (matmul(4, 8, 4), [Opt(OptOps.ROUNDS, 0, 3)], CPU, "3 does not divide 8"),
+    (matmul(4, 8, 4), [Opt(OptOps.ROUNDS, 0, 8)], CPU, "one round is the whole sum"),
+    (matmul(4, 8, 4), [Opt(OptOps.ROUNDS, 0, 2)], GPU, "runs its threads in any order"),
+    (softmax_rows(4, 8), [Opt(OptOps.ROUNDS, 0, 2)], CPU, "for axes along which one sum is made"),
+    (matmul(4, 8, 4, dtypes.half, dtypes.half), [Opt(OptOps.ROUNDS, 0, 2)], CPU, "half would round sums"),
+    (
+        matmul(4, 8, 4),
+        [Opt(OptOps.UPCAST, 0, 0), Opt(OptOps.UPCAST, 1, 0), Opt(OptOps.ROUNDS, 0, 2)],
+        CPU,
+        "no loop is left over the results",
+    ),
+    (matmul(4, 8, 4), [Opt(OptOps.STAGE, 1, 2), Opt(OptOps.ROUNDS, 0, 2)], CPU, "apply it before STAGE"),
+    (
+        matmul(64, 8, 64),
+        [Opt(OptOps.ROUNDS, 0, 2)],
+        replace(CPU, memory=Memory((4 << 10,))),
+        "the sums have 16384 bytes; at most 4096 are kept",
+    ),
     (matmul(4, 8, 4), [Opt(OptOps.STAGE, 1, 3)], CPU, "STAGE axis 1 by 3: nothing loads data3"),
     (add(32), [Opt(OptOps.INLINE, 0)], CPU, "no row is kept along axis 0"),
     (

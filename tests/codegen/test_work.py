@@ -8,7 +8,7 @@ import pytest
 
 from lazygrad.codegen.compile import stages
 from lazygrad.codegen.lower import lower
-from lazygrad.codegen.opt import Loops, contraction
+from lazygrad.codegen.opt import Loops, OptOps, contraction
 from lazygrad.codegen.opt.facts import Facts
 from lazygrad.codegen.predict import predict
 from lazygrad.codegen.work import Loop, begun, cycles, fetched, issued
@@ -105,6 +105,22 @@ def test_rows_side_by_side_are_walks_that_begin_anew(rows, walks):
     assert begun([outer, loop], TARGET) == walks
     slow = replace(TARGET, memory=replace(TARGET.memory, start=100.0))
     assert cycles([outer, loop], slow) == cycles([outer, loop], TARGET) + 100 * walks
+
+
+@pytest.mark.parametrize("order", [(False, False), (False, True)], ids=["rounds", "lanes of sums"])
+def test_what_is_not_packed_is_the_work_that_its_program_does(order):
+    ast = product(34, 768, 1024, *order)
+    renderer = Device["CPU"].renderer
+    memory = replace(renderer.target.memory, row=120.0)
+    target = replace(renderer.target, memory=memory)
+    apart = (OptOps.ROUNDS, OptOps.UNROLL)[order[1]]
+    for before, tiling in contraction._tilings(Facts.of(Loops.of(lower(ast))), target):
+        for tile in list(tiling.tiles())[:3]:
+            opts = before + tiling.opts(tile)
+            if apart not in {opt.op for opt in opts}:
+                continue
+            program = dict(stages(ast, renderer, opts))["linearize"]
+            assert abs(predict(program, target) / cycles(tiling.work(tile), target) - 1) < 0.3
 
 
 @pytest.mark.parametrize("order", [(False, False), (True, False), (False, True)], ids=str)

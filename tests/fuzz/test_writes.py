@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from lazygrad import Tensor
 from lazygrad.config import Context
+from lazygrad.engine import repeats
+from lazygrad.tensor import recipes
 
 from ..helpers import needs
 from .harness import fuzzed
@@ -32,6 +34,19 @@ def test_writes(program: Program, flags: dict[str, Any]) -> None:
 def test_writes_on_python(program: Program, flags: dict[str, Any]) -> None:
     with Context(**flags):
         Player("PYTHON", program.shapes).play(program)
+
+
+@fuzzed(quick=20, sweep=2000)
+@given(programs(10))
+def test_writes_again_and_again(program: Program) -> None:
+    """What is played often makes no nodes any more: methods have recipes, graphs of calls have lists."""
+    due = recipes._met._due, repeats._met._due
+    recipes._met._due = repeats._met._due = 2
+    try:
+        for _ in range(6):
+            Player("CPU", program.shapes).play(program)
+    finally:
+        recipes._met._due, repeats._met._due = due
 
 
 @needs("clang")

@@ -10,6 +10,7 @@ is not in memory yet (a value that nobody realized) has an array that no other t
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -157,6 +158,11 @@ class Player:
     # *** a program
 
     def play(self, program: Program) -> None:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "a write to a part of a tensor .* does not reach it")
+            self._play(program)
+
+    def _play(self, program: Program) -> None:
         for name, i, j, k in program.steps:
             STEPS[name](self, i, j, k)
         if program.order == 2 and self.pool:

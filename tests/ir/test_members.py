@@ -60,3 +60,7 @@ def test_a_copy_of_a_member_is_the_member(member):
 def test_a_member_stays_what_it_is():
     with pytest.raises(AttributeError, match=r"Size\.SMALL is a member"):
         Size.SMALL = 2
+
+
+def test_no_two_ops_share_a_number_but_for_the_names_of_older_documents():
+    assert {name for name, member in Ops.__members__.items() if member.name != name} == {"SUM", "EMPTY"}

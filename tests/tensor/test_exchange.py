@@ -49,6 +49,24 @@ def test_a_write_through_either_is_seen_by_both() -> None:
 
 
 @needs("torch")
+def test_an_equal_value_keeps_its_numbers_when_pytorch_writes() -> None:
+    value = Tensor([1.0, 2.0])
+    copied = value.clone()
+    value.to_torch()[0] = 5
+    assert (value.tolist(), copied.tolist()) == ([5, 2], [1, 2])
+
+
+@needs("torch")
+def test_parts_and_turned_tensors_share_memory_with_pytorch() -> None:
+    value = Tensor.arange(6).reshape(2, 3).contiguous().realize()
+    value += 1
+    value[1].to_torch()[0] = 0
+    value.T.to_torch()[2, 0] = 9
+    assert value.tolist() == [[1, 2, 9], [0, 5, 6]]
+    assert value[:, ::2].to_torch().tolist() == [[1, 9], [0, 6]]
+
+
+@needs("torch")
 def test_pytorchs_views_without_holes_are_shared_and_others_are_copied() -> None:
     torch = require("torch")
     x = torch.arange(24.0).reshape(2, 3, 4)

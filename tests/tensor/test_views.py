@@ -218,3 +218,14 @@ def test_a_leaf_made_of_a_new_value_has_a_gradient_of_its_own():
     x.requires_grad_()
     (x * 2 + copy * 3).sum().backward()
     assert (x.grad.tolist(), copy.grad.tolist()) == ([2.0, 2.0], [3.0, 3.0])
+
+
+def test_a_write_to_a_part_of_what_is_not_in_memory_warns():
+    x = Tensor.zeros(2, 2).contiguous()
+    with pytest.warns(RuntimeWarning, match=r"a part of a tensor of shape \(2, 2\) does not reach it"):
+        x[0].assign(Tensor.ones(2))
+    row = x.T[0]
+    row += 1  # what is added to is the point
+    Tensor.zeros(2, 2).flatten().fill_(1)  # nobody has the rest
+    x.realize()[1].assign(Tensor.ones(2))
+    assert (row.tolist(), x.tolist()) == ([1, 1], [[0, 0], [1, 1]])

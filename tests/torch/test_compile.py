@@ -199,6 +199,14 @@ def test_an_argument_whose_signs_are_turned_when_it_is_read():
     close([run(turned) for _ in range(2)], [turned * 3] * 2)
 
 
+@pytest.mark.slow
+def test_a_gradient_whose_signs_are_turned_when_it_is_read():
+    x = torch.ones(3, requires_grad=True)
+    found = compiled(lambda x: x * 3)(x)
+    for slope in (torch.ones(3), torch._neg_view(torch.ones(3))):
+        close(torch.autograd.grad(found, x, slope, retain_graph=True)[0], slope * 3)
+
+
 def test_results_that_are_arguments_or_constants():
     def some(x):
         return x, 3, torch.zeros(2), None, x.sum()
@@ -247,6 +255,11 @@ def test_dtypes_that_values_are_stored_in():
         for one, other in zip(found, expected, strict=True):
             assert one.dtype == other.dtype
             close(one.double(), other.double())
+
+
+def test_what_is_too_large_for_fp8_is_as_in_eager():
+    x = torch.tensor([1e4, -500.0, 3.0, math.inf])
+    close(compiled(lambda x: x.to(torch.float8_e4m3fn).float())(x), x.to(torch.float8_e4m3fn).float())
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16", "int64", "int32", "uint8", "int8"])

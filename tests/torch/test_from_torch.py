@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
+import pickle
 from typing import Any
 
 import numpy as np
@@ -136,6 +138,68 @@ def test_nests_come_and_go():
         ours(Tensor([1.0, 2.0]), {"z": Tensor([3.0, 4.0])})
 
 
+class Tied(nn.Module if nn else object):
+    """A language model of one matrix, with a number that is not saved, and one that a call says."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.out = nn.Embedding(5, 4), nn.Linear(4, 5, bias=False)
+        self.out.weight = self.table.weight
+        self.register_buffer("shift", torch.ones(4), persistent=False)
+
+    def forward(self, x, times=2):
+        return self.out(self.table(x) + self.shift) * times
+
+
+def test_tied_weights_are_one_tensor_and_constants_are_not_saved():
+    model, x = Tied(), torch.tensor([[0, 4]])
+    ours = door.from_torch(model, (x,))
+    assert list(ours.state_dict()) == list(model.state_dict())
+    assert len(list(ours.parameters())) == 1
+    model(x).square().sum().backward()
+    ours(Tensor(x.numpy())).square().sum().backward()
+    np.testing.assert_allclose(ours.state_dict()["table.weight"].grad.numpy(), model.table.weight.grad, 1e-4)
+
+
+@pytest.mark.slow
+def test_a_copy_has_weights_of_its_own_and_pickles_are_refused():
+    x = Tensor([[0, 4]], dtype="int64")
+    ours = door.from_torch(Tied(), (torch.tensor([[0, 4]]),))
+    copied = copy.deepcopy(ours)
+    before = ours(x).numpy()
+    copied.state_dict()["out.weight"].assign(Tensor.zeros(5, 4))
+    assert not copied(x).numpy().any()
+    np.testing.assert_array_equal(ours(x).numpy(), before)
+    with pytest.raises(TypeError, match=r"is not pickled; of an imported model save the state_dict\(\)"):
+        pickle.dumps(ours)
+
+
+def test_a_call_that_is_not_like_the_example_is_refused():
+    ours = door.from_torch(Tied(), (torch.tensor([[0, 4]]),), {"times": 3})
+    x = Tensor([[0, 4]])  # whole numbers of any width
+    assert ours(x, times=3).shape == (1, 2, 5)
+    with pytest.raises(ValueError, match=r"exported with times=3, a constant in it, not with 2"):
+        ours(x, times=2)
+    with pytest.raises(ValueError, match=r"exported with shape \(1, 2\) of x, not \(2, 2\)"):
+        ours(x.expand(2, 2), times=3)
+    with pytest.raises(TypeError, match=r"exported with .*long of x, not .*float: cast it first"):
+        ours(x.float(), times=3)
+    with pytest.raises(TypeError, match=r"takes a Tensor as x, not array"):
+        ours(np.array([[0, 4]]), times=3)
+
+
+@pytest.mark.slow
+def test_an_argument_that_the_model_writes_is_written():
+    class Step(nn.Module):
+        def forward(self, x):
+            x[0] = x.half().float()[1]
+            return x.add_(1) * 2
+
+    ours, x = door.from_torch(Step(), (torch.zeros(2),)), Tensor([3.0, 4.0]).realize()
+    assert ours(x).tolist() == [10.0, 10.0]
+    assert x.tolist() == [5.0, 5.0]
+
+
 def test_an_operation_that_is_lacking_is_named():
     class Wave(nn.Module):
         def forward(self, x):
@@ -165,8 +229,61 @@ def test_an_operator_may_give_several_and_hand_on():
     torch.testing.assert_close(twice, x * 2)
 
 
+@pytest.mark.slow
+def test_an_operator_in_a_graph_is_fused(recwarn):
+    wave = door.custom_op(lambda x, y: (x.sin(), y * 1), name="test_fused")
+
+    def some(x):
+        return wave(x * 2, x)[0] + 1
+
+    x = torch.randn(3, requires_grad=True)
+    torch._dynamo.reset()
+    found = torch.compile(some, backend=door.backend)(x)
+    torch.testing.assert_close(found, (x * 2).sin() + 1)
+    torch.testing.assert_close(torch.autograd.grad(found.sum(), x)[0], (x * 2).cos() * 2)
+    assert not [each for each in recwarn if "runs in PyTorch" in str(each.message)]
+
+    class Model(nn.Module):
+        def forward(self, x):
+            return some(x)
+
+    ours = door.from_torch(Model(), (x,))
+    np.testing.assert_allclose(ours(Tensor.from_torch(x)).numpy(), found.detach(), 1e-5)
+
+
+def test_what_no_result_depends_on_has_a_gradient_of_zeros():
+    first = door.custom_op(lambda x, y: x * 2, name="test_first")
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    found = torch.autograd.grad(first(x, y).sum(), (x, y))
+    torch.testing.assert_close(found, (torch.full((2,), 2.0), torch.zeros(2)))
+
+
+@pytest.mark.parametrize(
+    ("fn", "error", "match"),
+    [
+        (lambda x: None, TypeError, "gives a tensor or a tuple of them: .* gave None"),
+        (lambda x: x * x.sum().item(), RuntimeError, r"\.item\(\) reads a tensor's value"),
+        (lambda x: x.assign(x * 2), NotImplementedError, "a function that writes its arguments"),
+    ],
+    ids=["nothing", "reads", "writes"],
+)
+def test_what_a_function_must_not_do_is_an_error(fn, error, match):
+    x = torch.ones(2)
+    with pytest.raises(error, match=match):
+        door.custom_op(fn, name="test_refused")(x)
+    torch.testing.assert_close(x, torch.ones(2))
+
+
 def test_an_operator_takes_tensors_only():
+    with pytest.raises(ValueError, match=r"cannot be called '<lambda>': give custom_op another name"):
+        door.custom_op(lambda x: x)
     with pytest.raises(ValueError, match=r"one or more tensors, without defaults"):
         door.custom_op(lambda x, scale=2.0: x * scale, name="test_scaled")
     with pytest.raises(TypeError, match=r"test_one takes 1 tensors \(x\), not 2"):
         door.custom_op(lambda x: x, name="test_one")(torch.ones(1), torch.ones(1))
+
+
+def test_an_operator_that_draws_numbers_has_no_gradient():
+    noisy = door.custom_op(lambda x: x * Tensor.rand(*x.shape), name="test_noisy")
+    with pytest.raises(NotImplementedError, match=r"draws random numbers would be computed with other ones"):
+        noisy(torch.ones(2, requires_grad=True)).sum().backward()

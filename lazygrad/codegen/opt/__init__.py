@@ -9,6 +9,7 @@ from .groups import Group, GroupTop
 from .heuristic import Choice
 from .inline import Inline
 from .loops import Axis, Loops
+from .rounds import Rounds
 from .stage import Stage
 from .tensor_core import TensorCore
 from .threads import choose, choose_on_cores
@@ -26,6 +27,7 @@ __all__ = [
     "Loops",
     "Opt",
     "OptOps",
+    "Rounds",
     "Stage",
     "TensorCore",
     "Tile",

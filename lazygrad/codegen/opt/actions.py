@@ -45,6 +45,7 @@ class OptOps(Member):
     THREAD = "thread"
     TILE = "tile"
     STAGE = "stage"
+    ROUNDS = "rounds"
     AHEAD = "ahead"
     INLINE = "inline"
     PADTO = "pad"

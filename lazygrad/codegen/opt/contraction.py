@@ -11,7 +11,9 @@ one, I, the rest, the *rows*. So a loaded panel serves all of I and a row all of
 
 Where the second cache does not hold what a kernel touches, a tile that goes on in another row of memory
 waits for it (`Memory.row`). Then several tiles stand side by side, for which one wide panel is packed; or
-panels are read where they lie, and each few places of I walk all of J: results are written row by row.
+panels are read where they lie, and each few places of I walk all of J: results are written row by row. Or
+the sum is done in rounds of a few steps each (ROUNDS), for all of I and J: what a round reads of the panels
+follows what the one before it read, and the sums stay in a cache.
 
 Rows are read one element at a time. They are packed too (in blocks of I that fit a cache) where they would be
 read from a new page in each step, behind a condition, or converted.
@@ -37,7 +39,8 @@ from ..work import cycles
 from .actions import KernelOptError, Opt, OptOps, apply_opt
 from .facts import Facts, size_of
 from .loops import is_parallel
-from .roles import all_roles, number_of, whole_rows
+from .roles import all_roles, along_sum, number_of, rounds, whole_rows
+from .sums_along import SumTiling
 from .tiles import Tiling
 from .windows import alike, windows
 
@@ -51,25 +54,25 @@ def packed_panels(facts: Facts, target: Target) -> tuple[list[Opt], float]:
     """The Opts for a contraction that is worth packing, and the cycles it takes; [] for anything else."""
     best, least = list[Opt](), (math.inf, math.inf)
     for before, tiling in _tilings(facts, target):
-        time, tile = tiling.best(least[0])
+        time, opts = tiling.chosen(least[0])
         rows = tiling.roles.rows
         far = min((abs(access.step(rows) or math.inf) for access in tiling.roles.others), default=math.inf)
-        if tile is not None and (time, far) < least:  # of two that take the same, where rows are nearer
-            best, least = before + tiling.opts(tile), (time, far)
+        if opts and (time, far) < least:  # of two that take the same, where rows are nearer
+            best, least = before + opts, (time, far)
     return best, least[0]
 
 
 def candidates(facts: Facts, target: Target) -> list[list[Opt]]:
     """Every list of Opts that the choice is made of, that which is predicted to take least first."""
     found = [
-        (cycles(tiling.work(tile), target), before + tiling.opts(tile))
+        (cycles(work, target), before + opts)
         for before, tiling in _tilings(facts, target)
-        for tile in tiling.tiles()
+        for work, opts in tiling.listed()
     ]
     return [opts for _, opts in sorted(found, key=lambda each: each[0])]
 
 
-def _tilings(facts: Facts, target: Target) -> Iterator[tuple[list[Opt], Tiling]]:
+def _tilings(facts: Facts, target: Target) -> Iterator[tuple[list[Opt], Tiling | SumTiling]]:
     """Opts that come first, and a way to tile what is then there; nothing for what is no contraction."""
     if not is_contraction(facts) or facts.streamed(target.vector_bytes // facts.element_bytes):
         return
@@ -85,9 +88,12 @@ def _tilings(facts: Facts, target: Target) -> Iterator[tuple[list[Opt], Tiling]]
             for roles in all_roles(after):
                 tiling = Tiling(after, target, roles, per_step)
                 yield opts, tiling
-                whole = whole_rows(after, roles) if tiling.apart and per_step == 1 else None
-                if whole is not None:
-                    yield opts, Tiling(after, target, whole, per_step)
+                if tiling.apart and per_step == 1:
+                    for other in (whole_rows(after, roles), rounds(after, roles)):
+                        if other is not None:
+                            yield opts, Tiling(after, target, other, per_step)
+                    if along_sum(after, roles, tiling.width):
+                        yield opts, SumTiling(after, target, roles, tiling.apart)
 
 
 def _dots(facts: Facts, target: Target) -> list[Opt]:

@@ -22,6 +22,7 @@ class Roles:
     copied, packed   those of the panels and of the rows that are copied
     elsewhere        all loads and stores but the panels
     in_place         whether the panels are read where they lie, all along J for each few rows
+    in_rounds        whether they are, a few steps of the sum for all of I and J in each round
     """
 
     rows: Axis
@@ -32,6 +33,7 @@ class Roles:
     packed: list[Access]
     elsewhere: list[Access]
     in_place: bool = False
+    in_rounds: bool = False
 
     @property
     def unpacked_panels(self) -> bool:
@@ -59,6 +61,44 @@ def whole_rows(facts: Facts, roles: Roles) -> Roles | None:
     if any(access.step(roles.lanes) != 1 or _is_converted(facts, access) for access in roles.panels):
         return None
     return replace(roles, copied=[], in_place=True)
+
+
+def rounds(facts: Facts, roles: Roles) -> Roles | None:
+    """The same, but that each round does a few steps of the sum for all results, and reads what follows in
+    the panels where they lie. None where it does not follow, or there are other outputs or sums.
+    """
+    inner = [axis for axis in facts.loops.axes if not axis.output]
+    last = [axis for axis in facts.loops.axes if axis.output][-1]
+    if not _is_one_product(facts, roles) or last != roles.lanes or roles.packed:
+        return None
+    for access in roles.panels:
+        if access.step(roles.lanes) != 1 or _is_converted(facts, access) or number_of(access) < 0:
+            return None
+        if abs(access.step(inner[0]) or 0) < (size_of(roles.lanes) or 0):
+            return None
+    return replace(roles, copied=[], in_rounds=True)
+
+
+def along_sum(facts: Facts, roles: Roles, width: int) -> bool:
+    """Whether vectors of so many steps of the sum can be loaded of both factors, where they lie."""
+    inner = [axis for axis in facts.loops.axes if not axis.output]
+    loads = [*roles.panels, *roles.others]
+    if not _is_one_product(facts, roles) or len(loads) != 2 or (size_of(inner[0]) or 1) % width:
+        return False
+    return all(access.step(inner[0]) == 1 and not _is_converted(facts, access) for access in loads)
+
+
+def _is_one_product(facts: Facts, roles: Roles) -> bool:
+    """Whether there is one sum along one axis, and I and all other outputs, none in blocks yet, share what
+    moves along J.
+    """
+    outputs = [axis for axis in facts.loops.axes if axis.output]
+    inner = [axis for axis in facts.loops.axes if not axis.output]
+    if len(inner) != 1 or len(facts.sums) != 1 or len(inner[0].ranges) != 1:
+        return False
+    others = [axis for axis in outputs if axis not in (roles.rows, roles.lanes)]
+    shared = all(access.step(axis) == 0 for access in roles.panels for axis in others)
+    return shared and not any(axis.blocks for axis in outputs)
 
 
 def number_of(access: Access) -> int:

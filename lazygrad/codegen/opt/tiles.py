@@ -43,6 +43,9 @@ PACKED_ROWS = 2
 #: Rows that a tile does not divide have code of their own. To compile it takes some 20 ms, so many cycles of
 #: each of a thousand runs; but no more than this share of a run is paid for that.
 LAST_ROWS, LAST_ROWS_SHARE = 60_000, 0.1
+#: In rounds they are behind masks: 64 rows by fives took 1.1 of the time that they take by eights. This is
+#: for the choice among tiles of rounds.
+MASKED_ROWS = 1.05
 #: From so many products on a kernel runs in pieces.
 IN_PIECES = 1 << 22
 #: Pieces that pack the same are so few at least (`threads.py`).
@@ -63,15 +66,21 @@ ROW_BYTES = 1024
 SHARED_ROWS = 1 / 16
 
 
+#: A round does at least so many steps, and less than that many; so are the rounds. What so many of them read
+#: should fit into the second cache.
+ROUND, ROUND_BYTES = (32, 73), 4
+
+
 class Tile(NamedTuple):
-    """How much of I and J is computed at once, how much of I packed at once (0 = nothing is), and how many
-    tiles side by side a panel is packed for.
+    """How much of I and J is computed at once, how much of I packed at once (0 = nothing is), how many
+    tiles side by side a panel is packed for, and how many steps of the sum a round does (0 = there are none).
     """
 
     side: int
     vectors: int
     block: int
     beside: int = 1
+    round: int = 0
 
 
 class Step(NamedTuple):
@@ -122,6 +131,15 @@ class Tiling:
         self.apart = target.memory.row * (2 * sum(memories.values()) > target.memory.second)
         self.step = self._step()
 
+    @property
+    def round(self) -> int:
+        """How many steps a round does: the most of those that divide them, or rather so many that what
+        rounds read fits into the second cache a few times; 0 where nothing divides them.
+        """
+        found = [n for n in range(*ROUND) if self.steps % n == 0 and n < self.steps <= n * ROUND[1]]
+        room = self.target.memory.second // (ROUND_BYTES * self.length * self.facts.element_bytes)
+        return max([n for n in found if n <= room], default=min(found, default=0))
+
     # *** the candidates
 
     def tiles(self) -> Iterator[Tile]:
@@ -153,13 +171,28 @@ class Tiling:
                 break
             time = cycles(self.sums(tile), target, longest)
             if time <= longest:
-                if height % tile.side:
+                if height % tile.side and tile.round:
+                    time *= MASKED_ROWS
+                elif height % tile.side:
                     time += min(LAST_ROWS, LAST_ROWS_SHARE * time)
                 time += issued(self.stores(tile), target)
                 found.append((place, time, tile))
                 shortest = min(shortest, time)
         alike = [(time, tile) for _, time, tile in sorted(found) if time <= ALIKE * shortest]
-        return alike[0] if alike else (math.inf, None)
+        if not alike:
+            return math.inf, None
+        time, tile = alike[0]
+        return time / (MASKED_ROWS if tile.round and height % tile.side else 1.0), tile
+
+    def chosen(self, most: float = math.inf) -> tuple[float, list[Opt]]:
+        """The same with the Opts that the tile stands for; [] where there is none."""
+        time, tile = self.best(most)
+        return time, [] if tile is None else self.opts(tile)
+
+    def listed(self) -> Iterator[tuple[list[Loop], list[Opt]]]:
+        """What the kernel does with each tile, and its Opts."""
+        for tile in self.tiles():
+            yield self.work(tile), self.opts(tile)
 
     def _fits(self, side: int, vectors: int, code: tuple[int, int, int, int]) -> bool:
         """Whether the tile is held in registers, its code stays small, and a panel stays in a cache."""
@@ -174,7 +207,10 @@ class Tiling:
             return False
         if self.roles.in_place and self.length % across:  # each load would have a mask
             return False
-        panel = self.steps * (self.length if self.roles.in_place else across) * self.facts.element_bytes
+        if self.roles.in_rounds and (self.length % across or not self.round):
+            return False
+        steps = self.round if self.roles.in_rounds else self.steps
+        panel = steps * (self.length if self.roles.in_place else across) * self.facts.element_bytes
         if vectors > 1 and panel > target.memory.second // 2:
             return False
         once, for_rows, for_vectors, for_both = code
@@ -219,6 +255,14 @@ class Tiling:
         """
         across, memory = tile.vectors * self.width, self.target.memory
         columns = -(-self.length // across)
+        if self.roles.in_rounds:
+            pieces = PIECES if self.target.threads > 1 and self.products >= IN_PIECES else 1
+            count = max([n for n in range(1, columns // pieces + 1) if columns % n == 0], default=0)
+            held = -(-self.height // tile.side) * tile.side * count * across * self.facts.element_bytes
+            held *= math.prod([size_of(axis) or 1 for axis in self._other_outputs()])
+            if count and 2 * held <= memory.second:
+                yield tile._replace(beside=count, round=self.round)
+            return
         if self.roles.in_place:
             yield tile._replace(block=min(tile.block, tile.side), beside=columns)
             return
@@ -295,6 +339,8 @@ class Tiling:
         elements = self.products / steps
 
         top = Loop()
+        if roles.in_rounds:
+            return self._rounds(tile, top)
         around = Loop(elements / self.height / self.length, top)
         in_blocks = tile.block and not roles.in_place
         blocks = Loop(turns * side / tile.block if in_blocks else 1.0, around)
@@ -340,6 +386,52 @@ class Tiling:
                 for access in roles.packed
             ]
         return [top, around, blocks, panels, tiles, beside, body, *copies]
+
+    def _rounds(self, tile: Tile, top: Loop) -> list[Loop]:
+        """The same, where the sum is done in rounds."""
+        item, roles, (last,) = self.facts.element_bytes, self.roles, self.inner
+        across, sums = tile.vectors * self.width, tile.side * tile.vectors
+        along = tile.beside * across
+        blocks = Loop(self.length / along, top)
+        rounds = Loop(self.steps / tile.round, blocks)
+        beside = Loop(tile.beside, rounds)
+        more = self._other_outputs()
+        outer = Loop(math.prod([size_of(axis) or 1 for axis in more]), beside)
+        tiles = Loop(-(-self.height // tile.side), outer, issued=self.target.core.turn)
+        body = self._body(tile)
+        body.turns, body.outer = tile.round, tiles
+        for access in (*roles.panels, *roles.others):
+            step, lanes, rows = (access.step(axis) or 0 for axis in (last, roles.lanes, roles.rows))
+            moved = {
+                body: step,
+                tiles: tile.side * rows,
+                outer: min([abs(access.step(axis) or 0) for axis in more], default=0),
+                beside: across * lanes,
+                rounds: tile.round * step,
+                blocks: along * lanes,
+            }
+            nbytes, apart = float((across if lanes else tile.side) * item), abs(rows) * item
+            parts = tile.side if apart >= self.target.memory.line else 1
+            body.touch(access, access.nbytes, item, nbytes, moved, parts, apart)
+        tiles.load(sums)
+        tiles.compute(sums)
+        tiles.store(sums)
+        one = tile.side * across
+        rows_held = int(tiles.turns) * one
+        held = float(rows_held * outer.turns * tile.beside * item)
+        moved = {tiles: one, outer: rows_held, beside: int(outer.turns) * rows_held}
+        tiles.touch("sums", held, item, float(one * item), moved)
+        walks = self.steps * self.length / along if along < self.length else 0.0
+        return [
+            top,
+            blocks,
+            rounds,
+            beside,
+            outer,
+            tiles,
+            body,
+            Loop(walks, top, lost=SHARED_ROWS * self.apart),
+        ]
 
     def _served(self, one_block: bool) -> float:
         """How many places a packed panel serves: those of I, and of axes around that it does not move along.
@@ -442,6 +534,8 @@ class Tiling:
             found.append(Opt(OptOps.TILE, lanes.number, along))
         found.append(Opt(OptOps.UPCAST, rows.number, tile.side))
         found.append(Opt(OptOps.UPCAST, lanes.number, across))
+        if tile.round:
+            found.append(Opt(OptOps.ROUNDS, self.inner[0].reduce, tile.round))
         inner = lanes if self.length > along else rows
         outer = rows if blocks else inner
         panels, others = {number_of(access) for access in copied}, {number_of(access) for access in packed}

@@ -114,6 +114,23 @@ def load_and_prefetch(ctx: Text, node: UOp) -> str:
     return _load(ctx, node.dtype, node.src[0])
 
 
+def load_and_ask(ctx: Text, node: UOp) -> str:
+    """Besides what is loaded, ask for lines that are packed next: to be read from the second cache."""
+    ask = ctx.asked[node]
+    place = ctx.let("ask", f"getelementptr i8, ptr {ctx.of(ask.buffer)}, i64 {ask.begin}")
+    for loop, step in ask.steps:
+        turn = ctx.of(loop)
+        if loop.dtype.itemsize < 8:
+            turn = ctx.let("alu", f"sext {type_text(loop.dtype)} {turn} to i64")
+        moved = ctx.let("alu", f"mul nsw i64 {turn}, {step}")
+        place = ctx.let("ask", f"getelementptr i8, ptr {place}, i64 {moved}")
+    for number in range(ask.lines):
+        if number:
+            place = ctx.let("ask", f"getelementptr i8, ptr {place}, i64 {ctx.target.memory.line}")
+        _ask_for(ctx, place, 0, 2)
+    return _load(ctx, node.dtype, node.src[0])
+
+
 def prefetch(ctx: Text, node: UOp) -> str:
     """Ask for a line of memory: into the second cache to be read, or to be written."""
     return _ask_for(ctx, address(ctx, node.src[0]), int(node.arg[0]), 2)
@@ -287,6 +304,7 @@ ROWS = PatternMatcher(
         (UPat(Ops.INDEX), ""),  # written where it is used: a masked load may want another address
         (UPat(Ops.LOAD), gather, lambda node: node.src[0].src[1].dtype.count > 1),
         (UPat(Ops.LOAD), load_and_prefetch, lambda ctx, node: node in ctx.ahead),
+        (UPat(Ops.LOAD), load_and_ask, lambda ctx, node: node in ctx.asked),
         (UPat(Ops.LOAD), lambda ctx, node: _load(ctx, node.dtype, node.src[0]), _is_valid),
         (UPat(Ops.LOAD), load_lanes, _has_mask),
         (UPat(Ops.LOAD), load_where_valid),

@@ -14,6 +14,7 @@ from ...target import Target
 from .. import parameters
 from ..alternatives import alternatives
 from ..names import Names, carried_accumulators, loop_names, totals_of_sums
+from ..next_panels import next_panels
 from ..nontemporal import nontemporal_stores
 from ..prefetch import prefetched_loads
 from ..texts import Writer
@@ -54,6 +55,8 @@ class Text(Writer):
         self.nontemporal = nontemporal_stores(uops, target)
         #: LOAD → how many bytes behind its place are asked for too.
         self.ahead = prefetched_loads(uops, target)
+        #: LOAD → what is packed next, and asked for beside it.
+        self.asked = next_panels(uops, target)
         #: Stores past the caches that wait: (buffer, what follows `store`, the alignment of an element).
         self.waiting: list[tuple[UOp, str, int]] = []
         self.names = Names()

@@ -147,4 +147,4 @@ class Operands(Tensor):
                 raise TypeError(
                     f"a result of {theirs} cannot be written into a tensor of {mine}; cast one of them"
                 )
-        return self.assign(result.cast(mine))
+        return self._assign(result.cast(mine))

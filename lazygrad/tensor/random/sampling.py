@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -56,15 +57,10 @@ def threefry(
 
 
 class _Stream:
-    """Which numbers are taken already: a seed, and how many were drawn since it was set.
+    """Which numbers are taken already: a seed, and how many were drawn since it was set."""
 
-    Shared by all threads.
-    """
-
-    def __init__(self) -> None:
-        self.lock = lock_across_fork()
-        self.seed = int.from_bytes(os.urandom(4), "little")
-        self.base = 0
+    def __init__(self, seed: int, base: int, lock: Any) -> None:
+        self.seed, self.base, self.lock = seed, base, lock
 
     def take(self, count: int) -> tuple[int, int]:
         """(seed, base) of the next `count` numbers."""
@@ -77,13 +73,20 @@ class _Stream:
         return seed, base
 
 
-_stream = _Stream()
+class _Here(threading.local):
+    """The stream that this thread draws from."""
+
+    stream = _Stream(int.from_bytes(os.urandom(4), "little"), 0, lock_across_fork())  #: of all threads
+
+
+_here = _Here()
 
 
 def get_state() -> tuple[int, int]:
     """(seed, numbers drawn): what `set_state` takes."""
-    with _stream.lock:
-        seed, base = _stream.seed, _stream.base
+    stream = _here.stream
+    with stream.lock:
+        seed, base = stream.seed, stream.base
     if observing.by is not None:
         observing.by.random_state_is_read(seed, base)
     return seed, base
@@ -94,25 +97,34 @@ def set_state(state: tuple[int, int]) -> None:
     seed, base = state
     if not (0 <= seed <= SEED_LIMIT and 0 <= base <= BASE_LIMIT):
         raise ValueError(f"not a state of the random numbers: {state!r}")
-    with _stream.lock:
-        _stream.seed, _stream.base = seed, base
+    stream = _here.stream
+    with stream.lock:
+        stream.seed, stream.base = seed, base
     if observing.by is not None:
         observing.by.random_state_is_set(seed, base)
 
 
 def draw(count: int) -> tuple[int, int]:
     """(seed, base) of the next `count` numbers, for a jit that replays their kernels."""
-    return _stream.take(count)
+    return _here.stream.take(count)
+
+
+def drawn() -> int:
+    """How many numbers were drawn since the seed was set, for who asks only whether some were between."""
+    return _here.stream.base
 
 
 @contextlib.contextmanager
 def fork_random() -> Iterator[None]:
-    """Numbers drawn inside do not count outside."""
-    state = get_state()
+    """Numbers drawn inside, and seeds set there, do not count outside, nor for other threads."""
+    seed, base = get_state()
+    outer, _here.stream = _here.stream, _Stream(seed, base, contextlib.nullcontext())
     try:
         yield
     finally:
-        set_state(state)
+        _here.stream = outer
+        if observing.by is not None:
+            observing.by.random_state_is_set(seed, base)
 
 
 def words(count: Any, device: Devices, generator: Numbers | None = None) -> tuple[UOp, UOp]:
@@ -158,7 +170,7 @@ def words(count: Any, device: Devices, generator: Numbers | None = None) -> tupl
 def _next_of_stream(total: int, before: UOp | None) -> tuple[UOp, UOp, UOp]:
     """The key and the two words of the next number of the stream that belongs to Tensor."""
     u32, u64 = dtypes.uint32, dtypes.uint64
-    seed, base = _stream.take(total)
+    seed, base = _here.stream.take(total)
     seed_word = UOp(Ops.CAST, u32, (Variable("seed", 0, SEED_LIMIT).bind(seed),))
     start = Variable("base", 0, BASE_LIMIT).bind(base)
     first = UOp(Ops.CAST, u64, (start,)) if before is None else UOp(Ops.CAST, u64, (start,)) + before

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
+from ...dtype import dtypes
 from ...tensor import Tensor
 from ..dtypes import from_torch_dtype
 from ..table import aten
@@ -81,12 +83,24 @@ def scalar_tensor(value: Any, *, dtype: Any = None, **_: Any) -> Tensor:
 def to_copy(x: Tensor, *, dtype: Any = None, device: Any = None, **_: Any) -> Tensor:
     if device is not None and torch.device(device).type != "cpu":
         raise NotImplementedError(f"moving a tensor to {device}")
-    return x if dtype is None else x.cast(from_torch_dtype(dtype))
+    return x if dtype is None else _converted(x, dtype)
+
+
+def _converted(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """In another dtype; what is too large for float8_e4m3fn is its largest number, if so in this release."""
+    if dtype is torch.float8_e4m3fn and dtypes.is_float(x.dtype) and _is_saturated():
+        x = x.clamp(-448.0, 448.0)
+    return x.cast(from_torch_dtype(dtype))
+
+
+@functools.cache
+def _is_saturated() -> bool:
+    return bool(torch.tensor(1e4).to(torch.float8_e4m3fn).float().isfinite())
 
 
 @aten("convert_element_type")
 def convert_element_type(x: Tensor, dtype: Any) -> Tensor:
-    return x.cast(from_torch_dtype(dtype))
+    return _converted(x, dtype)
 
 
 @aten("eye")
@@ -102,3 +116,8 @@ def tril_indices(rows: int, columns: int, offset: int = 0, **_: Any) -> Tensor:
 @aten("triu_indices")
 def triu_indices(rows: int, columns: int, offset: int = 0, **_: Any) -> Tensor:
     return Tensor.triu_indices(rows, columns, offset)
+
+
+@aten("_assert_tensor_metadata")
+def assert_metadata(*_: Any, **__: Any) -> None:
+    """PyTorch says of each tensor what its shape and dtype are, and that is compared (graph.py)."""

@@ -1,0 +1,116 @@
+"""Lists of kernels for graphs of calls, whose nodes are not made (`schedule/calls.py`).
+
+The calls, what each reads, and the nodes and memory below them tell the nodes. So the list of the graph that
+was made of them (`repeats.py`, `growing_lists.py`) is one for the graph of calls too, with its places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from ..device import Buffer
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..schedule.calls import Call
+from . import growing_lists
+from .growing_lists import Growing
+
+
+class Graph(growing_lists.Graph, Protocol):
+    """A graph with its memory numbered: `repeats.py` says what its parts are."""
+
+    roots: int
+
+
+class Ready(Protocol):
+    """A list of a graph of nodes."""
+
+    outputs: list[Buffer]
+    versions: list[Any]
+
+    def run(self, graph: Any, versions: Sequence[Any]) -> None:
+        """Run it on a graph's memory, of which the nodes at the places that the versions say become that."""
+
+
+class OfCalls:
+    """A list for graphs of calls.
+
+    memory    the numbers of the list's memory in a graph of calls; None where they are the same
+    versions  what the outputs of the list are afterwards, by places in a graph of calls
+    """
+
+    __slots__ = ("_memory", "_ready", "outputs", "versions")
+
+    def __init__(self, ready: Ready, memory: list[int] | None, versions: list[Any]) -> None:
+        self._ready, self._memory, self.versions = ready, memory, versions
+        #: what memory is made in each run: of both lists
+        self.outputs = ready.outputs
+
+    def run(self, graph: growing_lists.Graph) -> None:
+        """Run the list; the calls that were asked for become what it computed."""
+        if self._memory is not None:
+            graph.leaves = [graph.leaves[number] for number in self._memory]
+            graph.buffers = [graph.buffers[number] for number in self._memory]
+        self._ready.run(graph, self.versions)
+        for node in graph.order:
+            if type(node) is Call:
+                node.way.of.asked = 0
+
+
+def of_calls(graph: Graph, other: growing_lists.Graph, ready: Ready) -> OfCalls | None:
+    """The list of a graph of nodes for the graph of calls that these were made of; None where it does not
+    fit.
+
+    Both are as they were before they ran.
+    """
+    if _copies(graph) != _copies(other):
+        return None
+    number = {node: place for place, node in enumerate(_memory_of(graph))}
+    memory = [number.get(node, -1) for node in _memory_of(other)]
+    if len(memory) != len(number) or -1 in memory:
+        return None
+    places: dict[int, list[int]] = {}
+    for node, place in graph.number.items():
+        made = node.made if type(node) is Call else node
+        at = None if made is None else other.number.get(made)
+        if at is not None:
+            places.setdefault(at, []).append(place)
+    versions, given = [], set[int]()
+    for version in ready.versions:
+        if version.before is not None:
+            return None
+        moved = [(place, *rest) for at, *rest in version.values for place in places.get(at, ())]
+        given.update([value[0] for value in moved])
+        versions.append(version._replace(values=tuple(moved)))
+    if not given.issuperset(range(graph.roots)):
+        return None
+    return OfCalls(ready, None if memory == sorted(memory) else memory, versions)
+
+
+def learn_sizes(
+    found: OfCalls, known: Growing, sizes: tuple[int, ...], growing: Growing, other: growing_lists.Graph
+) -> None:
+    """A list for many sizes, and one graph of calls that it is for.
+
+    known    what is known of graphs of calls like it         sizes  those of this one
+    growing  what is known of the graphs of nodes             other  the one that was computed
+    """
+    if growing.growth is None:
+        return
+    n: int = other.bound[-1].src[1].arg
+    known.note(growing.growth, n, sizes)
+    if known.ready is None and not known.over and len(known.met) == 3:
+        # The sizes of the nodes are polynomials, at most squares, of those of the calls: where these are
+        # lines, three graphs tell all of them.
+        fits = known.learn(n, sizes) and not any(square for square, _, _ in known.polynomials)
+        known.ready, known.over = found if fits else None, not fits
+
+
+def _memory_of(graph: growing_lists.Graph) -> list[UOp]:
+    """The memory of a graph, in order, as it was before copies from the host were made."""
+    return [node for node in graph.number if node.op is Ops.BUFFER]
+
+
+def _copies(graph: growing_lists.Graph) -> int:
+    return sum(node.op is Ops.COPY for node in graph.number)

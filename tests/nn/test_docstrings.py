@@ -65,7 +65,7 @@ PLAIN = {
     "SummaryRow", "Summary", "IncompatibleKeys", "Watcher", "watched", "is_layer", "walk_tensors",
     "is_parameter", "parameter_count", "text_of", "Dataset", "collate", "Curves", "Examples", "Setting",
     "no_grad", "enable_grad", "inference_mode", "TrainingMode", "TestMode", "TrainingFlag", "PrintOptions",
-    "printoptions",
+    "printoptions", "usual_modes",
 }  # fmt: skip
 
 

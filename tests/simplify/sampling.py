@@ -19,7 +19,7 @@ from lazygrad.ir.uop import UOp
 from tests.scalar_graph import value_of
 
 INTEGER_ONLY = frozenset((Ops.IDIV, Ops.MOD, Ops.SHL, Ops.SHR, Ops.DP4A))
-FLOAT_ONLY = frozenset((Ops.RECIP, Ops.SQRT, Ops.FDIV, Ops.FMOD, Ops.TRUNC))
+FLOAT_ONLY = frozenset((Ops.RECIP, Ops.SQRT, Ops.FDIV, Ops.FMOD, Ops.TRUNC, Ops.LDEXP))
 NOT_FLOAT = frozenset((Ops.AND, Ops.OR, Ops.XOR))
 #: Of this many tries at least one must fire; a rule that never does is wrong too.
 TRIES = 400
@@ -145,10 +145,13 @@ class _Drawing:
                 raise _NoFit
             kind = self._type_of_operands(sources, operands)
         else:
-            kind = dtype or self._type_of_operands(sources[1:] if op is Ops.WHERE else sources, operands)
+            own = op in (Ops.WHERE, Ops.LDEXP)  # the first source has a type of its own
+            kind = dtype or self._type_of_operands(sources[1:] if own else sources, operands)
         if not fits(op, kind) or (operands is not None and kind not in operands):
             raise _NoFit
         kinds = [dtypes.bool, kind, kind] if op is Ops.WHERE else [kind] * len(sources)
+        if op is Ops.LDEXP:
+            kinds[0] = self.choose(frozenset(d for d in dtypes.ints if d.itemsize == kind.itemsize))
         nodes = [self.node(s, k) for s, k in zip(sources, kinds, strict=True)]
         return nodes[0].alu(op, *nodes[1:])
 

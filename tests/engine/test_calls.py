@@ -370,6 +370,7 @@ def test_two_sizes_that_grow_apart() -> None:
 # *** memory, threads, warnings
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_calls_end_with_their_tensors() -> None:
     x, y = memory(1, 2, 3, 4), memory(0, 1, 0, 1)
     put_off(step, x, y)

@@ -127,6 +127,9 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     repeated_axes: frozenset[int]
     """schedule/reduces_of_repeats: the axes along which all its elements are certainly the same."""
 
+    has_powers: bool
+    """schedule/powers: of an elementwise node, whether exponentials are among what it is made of."""
+
     # *** what has become of it
 
     becomes: Node

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from ..codegen.one_pass.limits import SUMS_TO_PRODUCTS
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp
+from ..ir.walks import noted
 from ..shape.movement import below_movement
 
 
@@ -18,13 +19,29 @@ def powers_in(values: Iterable[UOp], is_stored: Callable[[UOp], bool]) -> set[UO
     found, seen, stack = set[UOp](), set[UOp](), list(values)
     while stack:
         node = below_movement(stack.pop())
-        if node in seen or node.op not in ELEMENTWISE or is_stored(node):
+        if node in seen or not _has_powers(node) or is_stored(node):
             continue
         seen.add(node)
         if node.op in SUMS_TO_PRODUCTS:
             found.add(node)
         stack += node.src
     return found
+
+
+def _has_powers(node: UOp) -> bool:
+    """Whether powers are among what a value is made of, if nothing is stored; cached on it."""
+    if node.op not in ELEMENTWISE:
+        return False
+    found: bool | None = node.facts.get("has_powers")
+    return noted(node, "has_powers", _made_of_powers, _computed_from) if found is None else found
+
+
+def _computed_from(node: UOp) -> list[UOp]:
+    return [base for base in map(below_movement, node.src) if base.op in ELEMENTWISE]
+
+
+def _made_of_powers(node: UOp) -> bool:
+    return node.op in SUMS_TO_PRODUCTS or any(base.facts["has_powers"] for base in _computed_from(node))
 
 
 def is_shifted(value: UOp) -> bool:

@@ -54,6 +54,7 @@ class Weights:
         self.price = _rough if prices is None or self._is_small() else prices
         self.cost: dict[UOp, int] = {}
         self.weight: dict[UOp, tuple[int, frozenset[UOp]]] = {}
+        self._parts: dict[UOp, tuple[int, tuple[UOp, ...]]] = {}
         self._weigh()
 
     def _is_small(self) -> bool:
@@ -155,17 +156,23 @@ class Weights:
         """The size of a kernel that stores these nodes, shared ones counted once; stops past the limit."""
         stack = list(nodes)
         seen = set(stack)
-        total = 0
+        total, must, parts = 0, self.must, self._parts
         while stack and total <= limit:
             top = stack.pop()
-            total += self.price(top)
-            for source in top.src:
-                base = below_movement(source)
-                if base in seen or base in self.must or is_held(base) or is_generated(base):
-                    continue
-                seen.add(base)
-                stack.append(base)
+            price, made_of = parts.get(top) or self._part(top)
+            total += price
+            for base in made_of:
+                if base not in seen and base not in must:
+                    seen.add(base)
+                    stack.append(base)
         return total
+
+    def _part(self, node: UOp) -> tuple[int, tuple[UOp, ...]]:
+        """What a node alone takes, and what may be inlined in it; kept, as graphs are walked often."""
+        bases = dict.fromkeys(map(below_movement, node.src))
+        made_of = tuple([base for base in bases if not (is_held(base) or is_generated(base))])
+        found = self._parts[node] = self.price(node), made_of
+        return found
 
     def exact_cost(self, node: UOp, limit: int) -> int:
         """What computing an element costs with shared nodes counted once (`self.cost` counts them per use);

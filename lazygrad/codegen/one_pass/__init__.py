@@ -108,7 +108,6 @@ def stores_apart(ast: UOp) -> list[UOp]:
     return [UOp.sink(store) for store in ast.src] if is_joined(ast) else [ast]
 
 
-@functools.lru_cache(64)
 def _joined(ast: UOp) -> Joined:
     found = joined_of(ast)
     if found is None:
@@ -116,6 +115,7 @@ def _joined(ast: UOp) -> Joined:
     return found
 
 
+@functools.lru_cache(64)  # the layers of a network have the same
 def joined_of(ast: UOp) -> Joined | None:
     """Its parts together. Each sum is lowered by itself: they share no loops before they are joined."""
     every = [one_pass(lower(UOp.sink(store))) for store in ast.src]

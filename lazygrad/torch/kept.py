@@ -11,6 +11,7 @@ begins), `MOST` bytes for all graphs, and nothing for a graph that was not calle
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -30,6 +31,21 @@ IDLE = 10.0
 _references: Callable[[int], int] | None = getattr(torch._C, "_storage_Use_Count", None)
 
 
+def _another(tensor: torch.Tensor) -> torch.Tensor:
+    """Another tensor in the same memory, which PyTorch does not know as a view."""
+    return torch.empty(0, dtype=tensor.dtype).set_(tensor)
+
+
+def _holders(tensor: torch.Tensor) -> tuple[int, int]:
+    """How many refer to a tensor's memory, and to PyTorch's object for it, which is one for all who ask."""
+    memory = tensor.untyped_storage()
+    return (0 if _references is None else _references(memory._cdata)), sys.getrefcount(memory)
+
+
+#: The holders of memory that only one tensor is in: which count, differs between releases of PyTorch.
+_ALONE = _holders(torch.empty(1))
+
+
 class Kept:
     """The memory of one result: `tensor()` is new in each call, with nothing in it."""
 
@@ -38,7 +54,8 @@ class Kept:
     ) -> None:
         self.shape, self.stride, self.dtype, self.pool = shape, stride, dtype, pool
         self.nbytes = 0
-        self.blocks: list[torch.UntypedStorage] = []
+        #: tensors that nobody else has
+        self.blocks: list[torch.Tensor] = []
         self.used = 0.0
 
     def tensor(self) -> torch.Tensor:
@@ -47,20 +64,21 @@ class Kept:
         with self.pool.lock:
             for block in self.blocks:
                 if self._is_free(block):
-                    new = torch.empty(0, dtype=self.dtype)
-                    return new.set_(block, 0, self.shape, self.stride)
+                    return _another(block)
         made = torch.empty_strided(self.shape, self.stride, dtype=self.dtype)
         if made.nbytes >= HUGE_FROM:
             ask_for_huge_pages(made.data_ptr(), made.nbytes)
-        self.pool.keep(self, made.untyped_storage())
+        self.pool.keep(self, _another(made), made.nbytes)
         return made
 
-    def _is_free(self, block: torch.UntypedStorage) -> bool:
+    def _is_free(self, block: torch.Tensor) -> bool:
         """Whether only the pool knows a block, and it is as it was made: not shared with processes, not
         resized.
         """
-        free = _references is not None and _references(block._cdata) == 1
-        return free and not block.is_shared() and block.nbytes() == self.nbytes
+        if _references is None or _holders(block) != _ALONE:
+            return False
+        memory = block.untyped_storage()
+        return not memory.is_shared() and memory.nbytes() == self.nbytes
 
 
 class Pool:
@@ -72,13 +90,13 @@ class Pool:
         self.nbytes = 0
         self._timer: threading.Timer | None = None
 
-    def keep(self, result: Kept, block: torch.UntypedStorage) -> None:
+    def keep(self, result: Kept, block: torch.Tensor, nbytes: int) -> None:
         """A new block, in place of the older of two."""
         with self.lock:
             if len(result.blocks) > 1:
                 result.blocks.pop(0)
                 self.nbytes -= result.nbytes
-            result.nbytes = block.nbytes()
+            result.nbytes = nbytes
             if _references is None or self.nbytes + result.nbytes > MOST:
                 return
             result.blocks.append(block)

@@ -40,6 +40,28 @@ def test_memory_is_given_again_when_no_tensor_is_in_it(pool):
     assert (other.shape, other.stride(), other.dtype) == ((40_000,), (1,), torch.float32)
 
 
+@pytest.mark.parametrize(
+    "hold",
+    [
+        lambda x: x.untyped_storage(),
+        lambda x: x.storage(),
+        lambda x: memoryview(x.numpy()),
+        lambda x: torch.utils.dlpack.to_dlpack(x),
+        lambda x: torch.empty(0).set_(x.untyped_storage()),
+        lambda x: x.detach(),
+    ],
+    ids=["storage", "typed storage", "memoryview", "capsule", "set_", "detach"],
+)
+def test_memory_that_somebody_holds_without_the_tensor_is_not_given_again(pool, hold):
+    result = kept(pool)
+    for _ in range(2):
+        one = result.tensor()
+        place, held = one.data_ptr(), hold(one)
+        del one
+        assert result.tensor().data_ptr() != place
+        del held
+
+
 def test_two_blocks_are_kept_for_a_result(pool):
     result = kept(pool)
     held = [result.tensor() for _ in range(4)]

@@ -488,7 +488,7 @@ class Tensor(TensorCore):
     def hardswish(self) -> Tensor: 'x · hardsigmoid(x).\n\n>>> Tensor([0.0, 1.5, 4.0]).hardswish().tolist()\n[0.0, 1.125, 4.0]'
     def silu(self) -> Tensor: 'x · sigmoid(x).\n\n>>> print(Tensor([-1.0, 0.0, 1.0]).silu().numpy())\n[-0.26894143  0.          0.7310586 ]'
     def gelu(self, approximate: str = 'tanh') -> Tensor: 'x · Φ(x), Φ the normal distribution: by tanh, or exactly (by erf) with `approximate="none"`.\n\n>>> print(Tensor([-1.0, 0.0, 1.0]).gelu("none").numpy())\n[-0.15865526  0.          0.8413447 ]'
-    def quick_gelu(self) -> Tensor: 'x · sigmoid(1.702·x).\n\n>>> print(Tensor([0.0, 1.0]).quick_gelu().numpy())\n[0.        0.8457958]'
+    def quick_gelu(self) -> Tensor: 'x · sigmoid(1.702·x).\n\n>>> print(Tensor([0.0, 1.0]).quick_gelu().numpy())\n[0.         0.84579575]'
     def softplus(self, beta: builtins.float = 1.0, threshold: builtins.float | None = None) -> Tensor: 'log(1 + e^(beta·x)) / beta, without overflow.\n\n>>> print(Tensor([0.0, 1.0]).softplus().numpy())\n[0.6931472 1.3132617]'
     def logsigmoid(self) -> Tensor: 'log(sigmoid(x)), without overflow.\n\n>>> print(Tensor([0.0, 1.0]).logsigmoid().numpy())\n[-0.6931472 -0.3132617]'
     def mish(self) -> Tensor: 'x · tanh(softplus(x)).\n\n>>> print(Tensor([0.0, 1.0]).mish().numpy())\n[0.        0.8650984]'

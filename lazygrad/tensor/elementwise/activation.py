@@ -111,7 +111,7 @@ class Activation(Tensor):
         """x · sigmoid(1.702·x).
 
         >>> print(Tensor([0.0, 1.0]).quick_gelu().numpy())
-        [0.        0.8457958]
+        [0.         0.84579575]
         """
         return self * (self * 1.702).sigmoid()
 

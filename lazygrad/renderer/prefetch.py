@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..dtype import PtrDType
+from ..dtype import PtrDType, dtypes
 from ..ir.args import AxisType
 from ..ir.index import bounds
 from ..ir.ops import ELEMENTWISE, LANEWISE, OPS, Ops, execute
@@ -200,7 +200,7 @@ def _place_at(place: UOp, loop: UOp, turn: int) -> int | None:
     """A place in this turn of a loop, in the first one of all others."""
     values: dict[UOp, int] = {}
     for node in place.toposort():
-        if node.dtype.count > 1:
+        if node.dtype.count > 1 or dtypes.is_float(node.dtype):
             return None
         if node.op is Ops.CONST:
             values[node] = int(node.arg)

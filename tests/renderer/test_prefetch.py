@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from lazygrad import Tensor
+from lazygrad import Tensor, dtypes
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.device import Device
 from lazygrad.nn.quantized import quantize
@@ -111,3 +112,10 @@ def test_asking_behind_the_end_of_memory_reads_nothing():
     kernel = device.load(spec, device.compile(spec))
     kernel(tuple([buffer.ensure_allocated()._buf for buffer in item.bufs]), ())
     np.testing.assert_allclose(item.bufs[0].numpy(), (x @ weight.T)[0], rtol=1e-4)
+
+
+def test_a_place_that_follows_from_floats_is_none_that_is_asked_for():
+    x = Tensor([0.5, 2.0, math.inf], dtype=dtypes.float64).realize()
+    place = (x > 3).where(math.inf, x).clamp(0.0, 2.0).cast(dtypes.int64)
+    assert Tensor([5.0, 6.0, 7.0]).realize()[place].tolist() == [5.0, 7.0, 7.0]
+    assert Tensor([0.0, 0.5, 1.0], dtype=dtypes.float64).histc(2).tolist() == [1.0, 2.0]

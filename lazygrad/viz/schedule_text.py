@@ -17,8 +17,11 @@ def plans_of(recording: dict[str, Any]) -> dict[int, list[dict[str, Any]]]:
 
 
 def largest_plan(recording: dict[str, Any]) -> list[dict[str, Any]]:
-    """The items of the plan with the most kernels; the last of these."""
-    return max(reversed(plans_of(recording).values()), key=len, default=[])
+    """The items of the plan with the most different kernels; of those that have as many, with the most; the
+    last of these. Weights that are drawn one by one are many of a kind.
+    """
+    plans = reversed(plans_of(recording).values())
+    return max(plans, key=lambda items: (len({item["kernel"] for item in items}), len(items)), default=[])
 
 
 def schedule_text(recording: dict[str, Any], rows: int = 40, width: int = 100) -> str:

@@ -292,6 +292,11 @@ def forget() -> None:
     _recent.clear()
 
 
+#: Stands for a number in a family. Not `int`, which is in a signature before the value of an argument: the
+#: bounds of a tensor are two numbers, as an argument would be.
+_NUMBER: Any = object()
+
+
 def apart(signature: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     """A signature as a family and its numbers."""
     family, numbers = list(signature[:HEAD]), list[int]()
@@ -299,7 +304,7 @@ def apart(signature: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[int, ...]]:
         kind = type(part)
         if kind is int:
             numbers.append(part)
-            family.append(int)
+            family.append(_NUMBER)
         elif kind is tuple:
             shape, dtype, device = part
             numbers += shape

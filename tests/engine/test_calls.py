@@ -18,7 +18,7 @@ from lazygrad.ir import uop
 from lazygrad.ir.ops import Ops
 from lazygrad.schedule import calls, kernelize
 from lazygrad.schedule.calls import Call
-from lazygrad.tensor import live, recipes
+from lazygrad.tensor import live, recipes, sized_recipes
 
 #: After so many turns of a loop nothing but calls is left of its graph.
 TURNS = 10
@@ -447,3 +447,10 @@ def test_lists_are_kept_by_what_makes_the_calls() -> None:
     for _ in range(TURNS):
         assert (x - y).tolist() == [1, 1]
         assert (x + y).tolist() == [1, 3]
+
+
+def test_bounds_of_a_tensor_and_an_argument_are_told_apart() -> None:
+    head = [None] * sized_recipes.HEAD
+    bounds, argument = [*head, 0, 2, int, -1], [*head, int, 0, int, -1]
+    assert sized_recipes.apart(bounds)[0] != sized_recipes.apart(argument)[0]
+    assert sized_recipes.apart(bounds) == (sized_recipes.apart([*head, 5, 6, int, 7])[0], (0, 2, -1))

@@ -30,11 +30,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..ir.args import AxisType
-from ..ir.index import bounds
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..target import Target
-from .prefetch import bytes_of
+from .prefetch import bytes_of, turns_of
 
 #: A step asks for so many lines at most, and there are at most so many steps for each line.
 MOST_LINES, MOST_STEPS = 4, 8
@@ -108,7 +107,7 @@ def next_panels(uops: Sequence[UOp], target: Target) -> dict[UOp, Ask]:
     found: dict[UOp, Ask] = {}
     for memory in dict.fromkeys(node.src[0].src[0] for node in paths if node.op is Ops.LOAD):
         loads = [node for node in paths if node.op is Ops.LOAD and node.src[0].src[0] is memory]
-        read = max(loads, key=lambda node: math.prod(map(_turns, paths[node])))  # the first of most turns
+        read = max(loads, key=lambda node: math.prod(map(turns_of, paths[node])))  # the first of most turns
         if not paths[read] or products[paths[read][-1]] < LEAST_PRODUCTS:
             continue
         if memory.op is Ops.DEFINE_LOCAL:
@@ -173,7 +172,7 @@ def _ask(
     one = math.gcd(*(place.steps.get(loop, 0) for loop in sums)) if place is not None else 0
     if place is None or not one:
         return None
-    turns, steps = math.prod(map(_turns, tiles)), math.prod(map(_turns, sums))
+    turns, steps = math.prod(map(turns_of, tiles)), math.prod(map(turns_of, sums))
     lines = -(-region.run // target.memory.line) * region.rows
     if turns * steps > MOST_STEPS * lines or turns * steps * MOST_LINES < lines:
         return None
@@ -187,7 +186,7 @@ def _ask(
         return None
     asked = {loop: walks.steps[loop] for loop in around if walks.steps.get(loop)}
     for number, loop in enumerate(tiles, 1):
-        asked[loop] = tile * math.prod(map(_turns, tiles[number:]))
+        asked[loop] = tile * math.prod(map(turns_of, tiles[number:]))
     for loop in sums:
         asked[loop] = step * (place.steps.get(loop, 0) // one)
     begin = walks.begin + walks.steps[around[-1]]
@@ -216,7 +215,7 @@ class _Walks(NamedTuple):
         apart = {b[0] - a[0] for a, b in itertools.pairwise(runs)}
         if len({end - begin for begin, end in runs}) > 1 or len(apart) > 1:
             return None
-        walked = [(self.steps.get(loop, 0), _turns(loop)) for loop in loops]
+        walked = [(self.steps.get(loop, 0), turns_of(loop)) for loop in loops]
         walked += [(distance, len(runs)) for distance in apart]
         found = _Region(runs[0][1] - runs[0][0], 1, 0)
         for step, turns in sorted(walk for walk in walked if walk[0] and walk[1] > 1):
@@ -272,8 +271,3 @@ def _linear(place: UOp) -> _Linear | None:
         return None
     factor = second.constant if place.op is Ops.MUL else 1 << second.constant
     return _Linear(first.constant * factor, {loop: step * factor for loop, step in first.steps.items()})
-
-
-def _turns(loop: UOp) -> int:
-    first = bounds(loop.src[0])[0] if len(loop.src) > 1 else 0
-    return max(bounds(loop.src[-1])[1] - first, 0)

@@ -101,11 +101,12 @@ def _is_read_once(buffer: UOp, loads: list[UOp], turns: dict[UOp, tuple[UOp, ...
             return False
         if not all(loop in below for loop in around):
             return False
-    at_most = sum([load.dtype.count for load in loads]) * math.prod([_turns(loop) for loop in around])
+    at_most = sum([load.dtype.count for load in loads]) * math.prod([turns_of(loop) for loop in around])
     return dtype.size <= at_most < 2 * dtype.size  # the last block of a sum in blocks may have fewer turns
 
 
-def _turns(loop: UOp) -> int:
+def turns_of(loop: UOp) -> int:
+    """The most turns of a loop."""
     first = bounds(loop.src[0])[0] if len(loop.src) > 1 else 0
     return max(bounds(loop.src[-1])[1] - first, 0)
 
@@ -133,9 +134,9 @@ class _Walk:
             return None
         if not all(any(loop in load.src[0].src[1].toposort() for load in loads) for loop in self.around):
             return None
-        every = nbytes * math.prod(map(_turns, self.around))
+        every = nbytes * math.prod(map(turns_of, self.around))
         whole = bytes_of(buffer)  # the last lines of rows may be loaded behind the loop
-        return nbytes * _turns(loop) if 3 * whole <= 4 * every < 8 * whole else None
+        return nbytes * turns_of(loop) if 3 * whole <= 4 * every < 8 * whole else None
 
 
 def _of_computing(uops: Sequence[UOp], target: Target) -> dict[UOp, int]:

@@ -51,9 +51,8 @@ def compiled(module: fx.GraphModule, seen: int | None = None) -> Any:
     for name, part in list(parts.named_children()):
         if name.startswith("fused_"):
             delattr(parts, name)
-            object.__setattr__(
-                parts, name, CompiledGraph(part, seen and None)
-            )  # a module of PyTorch it is not
+            made = CompiledGraph(part, seen and None)  # of a part's results any may be seen, but gradients
+            object.__setattr__(parts, name, made)  # a module of PyTorch it is not
     return parts
 
 

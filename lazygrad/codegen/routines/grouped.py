@@ -283,10 +283,7 @@ def mixes(
 
                     def store(r: int) -> None:
                         place = p.let(to + (row + r) * columns + column)
-                        for c, total in enumerate(sums[r]):
-                            there = place + c * wide
-                            added = total if block is None else p.load(out, there, wide) + total
-                            p.store(out, there, added)
+                        _store_sums(p, out, place, sums[r], wide, block is not None)
 
                     _here(p, row, high_tile, high, store)
 
@@ -307,6 +304,13 @@ def mixes(
 
     behind = _groups(p, ends, ends_at, groups, rows, group)
     zeros(behind, rows)
+
+
+def _store_sums(p: Program, out: UOp, place: UOp, sums: list[UOp], wide: int, adds: bool) -> None:
+    """The sums of a row, vectors side by side; `adds`: to what is there."""
+    for c, total in enumerate(sums):
+        there = place + c * wide
+        p.store(out, there, p.load(out, there, wide) + total if adds else total)
 
 
 def _kept(p: Program) -> int:
@@ -362,9 +366,7 @@ def outer(
 
                     def store(r: int) -> None:
                         place = p.let(base + (a + r) * columns + column)
-                        for c, total in enumerate(sums[r]):
-                            there = place + c * wide
-                            p.store(out, there, p.load(out, there, wide) + total if adds else total)
+                        _store_sums(p, out, place, sums[r], wide, adds)
 
                     if whole:
                         for r in range(high_tile):

@@ -39,7 +39,7 @@ def gpt(nn: Any, *, layers: int, width: int, tokens: int, vocabulary: int, head_
             return self.norm(x) @ self.tokens.weight.T
 
     network = GPT().train()
-    for parameter in network.parameters():  # as GPT-2's: of larger ones all but a few probabilities are 0
+    for parameter in network.parameters():  # as GPT-2's: with larger ones the softmax has subnormal numbers
         if parameter.ndim > 1:
             nn.init.normal_(parameter, std=0.02)
     return network

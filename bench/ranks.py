@@ -90,8 +90,6 @@ def _training(given: argparse.Namespace) -> None:
     distributed.init(seed=0)
     layers, width, words, tokens = SIZES[given.size]
     model = gpt(nn, layers=layers, width=width, tokens=tokens, vocabulary=words)
-    for table in (model.tokens, model.places):  # as GPT-2 begins: with 1 the softmax has subnormal numbers
-        table.weight.assign(table.weight * 0.02).realize()
     mesh = distributed.world_mesh("data")
     parallel.data_parallel(model, mesh)
     optimizer = nn.optim.AdamW(nn.state.get_parameters(model), lr=1e-4)

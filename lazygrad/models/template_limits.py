@@ -268,7 +268,9 @@ _METHODS: tuple[tuple[type, frozenset[str]], ...] = (
 def price_call(called: Any, values: Sequence[Any], named: Mapping[str, Any]) -> None:
     """Refuse a call of a method that templates have no use for, or whose result would be too large."""
     called = getattr(called, "__wrapped__", called)  # str.format has a wrapper of jinja2's
-    named = {name: value for name, value in named.items() if not name.startswith("_")}  # those are jinja2's own
+    named = {
+        name: value for name, value in named.items() if not name.startswith("_")
+    }  # those are jinja2's own
     if not isinstance(called, (types.BuiltinMethodType, types.MethodType, types.MethodWrapperType)):
         return
     owner, name = called.__self__, called.__name__

@@ -44,13 +44,17 @@ expressions = st.recursive(
     ),
     max_leaves=6,
 )
-steps = st.tuples(st.sampled_from(["x", "y"]), expressions).map(lambda step: f"{{% set n.{step[0]} = {step[1]} %}}")
+steps = st.tuples(st.sampled_from(["x", "y"]), expressions).map(
+    lambda step: f"{{% set n.{step[0]} = {step[1]} %}}"
+)
 statements = st.one_of(
     steps,
     steps,
     expressions.map(lambda value: f"{{{{ {value} }}}}"),
     expressions.map(lambda value: f"{{% for i in {value} %}}{{{{ i }}}}{{% set n.x = i %}}{{% endfor %}}"),
-    expressions.map(lambda value: f"{{% set c %}}{{{{ n.x }}}}{{{{ {value} }}}}{{% endset %}}{{% set n.x = c %}}"),
+    expressions.map(
+        lambda value: f"{{% set c %}}{{{{ n.x }}}}{{{{ {value} }}}}{{% endset %}}{{% set n.x = c %}}"
+    ),
     expressions.map(lambda value: f"{{% filter upper %}}{{{{ {value} }}}}{{% endfilter %}}"),
     expressions.map(lambda value: f"{{% generation %}}{{{{ {value} }}}}{{% endgeneration %}}"),
 )

@@ -63,7 +63,9 @@ def test_a_template_that_goes_on_for_ever_is_interrupted(monkeypatch):
 
 
 def test_what_the_assistant_says_may_be_marked():
-    source = "{% set x = 1 %}{% generation %}{% set x = 2 %}<{{ messages[0].content }}>{% endgeneration %}{{ x }}"
+    source = (
+        "{% set x = 1 %}{% generation %}{% set x = 2 %}<{{ messages[0].content }}>{% endgeneration %}{{ x }}"
+    )
     assert render(source) == "<Hi <you>>1"
     nested = "{% for m in messages %}{% generation %}{{ m.role }}{% break %}{% endgeneration %}{% endfor %}"
     assert render(nested) == "user"
@@ -126,7 +128,10 @@ def growing(start: str, step: str) -> str:
         ("{% for a in range(99999) %}{{ 'x' * 10000 }}{% endfor %}", "a value of"),
         ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", "does not end"),
         ("{{ " + "-" * 5000 + "1 }}", "does not end"),
-        ("{% for x in [1] %}" * 40 + "{% endfor %}" * 40, "fails on these messages: too many statically nested"),
+        (
+            "{% for x in [1] %}" * 40 + "{% endfor %}" * 40,
+            "fails on these messages: too many statically nested",
+        ),
         ("{{ " + " + ".join(["1"] * 1000) + " }}", "fails on these messages|does not end"),
         ("{{ (range(2000) | map('string') | list) * 8 | sum(start=[]) }}", "fails on these messages"),
     ],
@@ -138,7 +143,9 @@ def test_what_would_never_end_or_fill_the_memory_is_refused(source, message):
 
 def test_texts_of_any_length_have_room():
     long = [{"role": "user", "content": "word\n" * 200_000}]
-    source = "{{ messages[0].content | trim | replace('word', 'words') }}{{ messages[0].content.split('\n')[0] }}"
+    source = (
+        "{{ messages[0].content | trim | replace('word', 'words') }}{{ messages[0].content.split('\n')[0] }}"
+    )
     assert len(render(source, long)) == 6 * 200_000 - 1 + 4
     said = "{% set n = namespace(x='') %}{% for m in messages %}{% set n.x = n.x ~ m.content %}{% endfor %}{{ n.x }}"
     assert len(render(said, [{"role": "user", "content": "x" * 1000}] * 300)) == 300_000

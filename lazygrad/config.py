@@ -169,6 +169,35 @@ class SizeVar(ContextVar):
         return None if unit is None else round(float(match[1]) * unit)
 
 
+class AnswersVar(ContextVar):
+    """A flag that says how decisions are answered (`decisions/`), in parts with `;` between them."""
+
+    #: `random:SEED`, for all decisions or for those that are named; and one answer.
+    RANDOM = re.compile(r"random:(-?\d+)(?::(\w+(?:,\w+)*))?")
+    ANSWER = re.compile(r"(\w+)@([0-9a-f]+)=(.+)")
+
+    def accepts(self, value: int | str) -> bool:
+        """Whether the flag can have this value."""
+        if not isinstance(value, str):
+            return False
+        parts = [part.strip() for part in value.split(";")] if value.strip() else []
+        randoms = sum(self.RANDOM.fullmatch(part) is not None for part in parts)
+        answers = sum(self.ANSWER.fullmatch(part) is not None for part in parts)
+        return randoms <= 1 and randoms + answers == len(parts)
+
+    @property
+    def allowed(self) -> str:
+        """What the flag can be, in words."""
+        return "empty, or random:SEED, as random:1, or NAME@STRUCTURE=ANSWER, or such parts with `;` between"
+
+    def _parse(self, text: str | None) -> int | str:
+        if text is None or not text.strip():
+            return self.default
+        if not self.accepts(text):
+            raise ValueError(f"{self.name} must be {self.allowed}, not {text!r}")
+        return text
+
+
 def flags_state() -> tuple[dict[str, int | str], int]:
     """Two things that are the same as before only where no flag has changed in this thread."""
     return _overlay.values, ContextVar.changes
@@ -229,6 +258,14 @@ BEAM = ContextVar(
     "BEAM",
     0,
     "the width of the beam search for each kernel's optimizations; 0 uses a heuristic instead of a search",
+    changes_code=True,
+)
+OPTS = AnswersVar(
+    "OPTS",
+    "",
+    "how decisions that rest on predictions are answered: `random:SEED` takes any of the legal answers, "
+    "another for each SEED, and `random:SEED:NAME,NAME` does so for these decisions; `NAME@STRUCTURE=ANSWER` "
+    "gives one; empty takes what is predicted to be fastest",
     changes_code=True,
 )
 BEAM_TIMEOUT_SEC = ContextVar(

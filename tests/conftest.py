@@ -32,6 +32,7 @@ import hypothesis
 import pytest
 
 from tests import helpers, shares
+from tests.choices import pinned
 
 # The same examples in every run, so that a failure repeats; `--hypothesis-profile=explore` looks further. How
 # long it takes to draw them is no failure: it depends on what else the machine does.
@@ -264,6 +265,16 @@ def one_pass_always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(NestedSums, "_pays", lambda self, family: True)
     monkeypatch.setattr(shifted_sums, "pays", lambda nbytes, target: True)
     with Context(CACHELEVEL=0):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def same_choices_everywhere(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test with the mark `choice` runs as on one processor, without OPTS: tests/choices.py says how."""
+    if request.node.get_closest_marker("choice") is None:
+        yield
+        return
+    with pytest.MonkeyPatch.context() as monkeypatch, pinned(monkeypatch):
         yield
 
 

@@ -1,4 +1,4 @@
-"""What kernels are lowered to, and the Opts chosen for them on a processor, remembered for a while.
+"""What kernels are lowered to, and the Opts chosen for them, remembered for a while.
 
 The plan asks how long short kernels take (`schedule/side_by_side.py`) just before they are compiled.
 """
@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import functools
 
+from ..config import OPTS
+from ..decisions import decide, observers
 from ..ir.rewrite import watched
 from ..ir.uop import UOp
+from ..structure import structure_of
 from ..target import Target
+from .drawn import drawn
 from .lower import lower
-from .opt import Choice, Loops, choose_on_cores
+from .opt import Choice, Loops, choose, choose_on_cores
+from .opt.text import parse_opts
 
 #: As many kernels as long plans have.
 REMEMBERED = 256
@@ -24,10 +29,25 @@ def lowered(ast: UOp) -> UOp:
     return lower(ast) if watched() else _lowered(ast)
 
 
-@functools.lru_cache(REMEMBERED)
 def chosen(sink: UOp, target: Target) -> Choice:
-    """The Opts for the loops of a kernel, and the cycles that it takes with them."""
-    return choose_on_cores(Loops.of(sink), target)
+    """The Opts for the loops of a kernel, and on a processor the cycles that it is predicted to take."""
+    if observers:  # who looks on is told each time
+        return _chosen.__wrapped__(sink, target, OPTS.value)
+    return _chosen(sink, target, OPTS.value)
+
+
+@functools.lru_cache(REMEMBERED)
+def _chosen(sink: UOp, target: Target, answers: str) -> Choice:
+    loops = Loops.of(sink)
+    found = Choice(choose(loops, target), 0.0) if target.grid else choose_on_cores(loops, target)
+    opts = decide(
+        "opts",
+        lambda: structure_of((sink,)),
+        found.opts,
+        lambda rng: [drawn(loops, target, found.opts, rng)],
+        parse_opts,
+    )
+    return found if opts is found.opts else Choice(list(opts), found.cycles)
 
 
 def launch_cycles(target: Target) -> float:

@@ -23,7 +23,7 @@ from .lower import lower
 from .nest_sums import nest_sums
 from .nests import beside, has_nests, nests_of, opts_of_nests
 from .one_pass import as_taken, is_one_pass, one_pass_prediction
-from .opt import Loops, Opt, OptOps, apply_opt, apply_opts, choose
+from .opt import Loops, Opt, OptOps, apply_opt, apply_opts
 from .opt.facts import Facts
 from .opt.grid_time import Prediction, predict_on_grid
 from .places_apart import threads_apart
@@ -61,7 +61,7 @@ def _apply_opts(sink: UOp, job: Job) -> UOp:
         return sink
     loops, opts = Loops.of(sink), job.opts
     if opts is None:
-        opts = choose(loops, job.target) if job.target.grid else chosen(sink, job.target).opts
+        opts = chosen(sink, job.target).opts
     job.applied.extend(opts)
     return apply_opts(loops, opts, job.target) if opts else sink
 

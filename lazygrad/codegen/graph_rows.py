@@ -11,7 +11,7 @@ from ..ir.args import CheckArg, ReduceArg
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape import ShapeTracker, View
-from .records import Unlasting
+from ..structure import Unlasting
 
 #: The records that stand in arguments, by the name that a row gives them.
 _RECORDS: dict[str, Callable[..., Any]] = {"check": CheckArg, "reduce": ReduceArg}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..device import Device
 from ..runtime import diskcache_get, diskcache_put
-from .records import Unlasting, target_text
+from ..structure import Unlasting, target_text
 
 #: The level of CACHELEVEL from which programs, plans and captures are kept on disk.
 LEVEL = 2

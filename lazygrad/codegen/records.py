@@ -1,93 +1,19 @@
-"""Kernels, targets and programs as plain data, the same in every process: what is kept on disk, and what one
-process tells another.
+"""Programs as plain data, the same in every process: what is kept on disk, and what one process tells
+another.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtype import DTYPES_BY_NAME, DType, const_bits
+from ..dtype import DTYPES_BY_NAME
 from ..ir.args import AxisType
-from ..ir.members import Member
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..renderer import Estimates, ProgramSpec
-from ..shape import ShapeTracker, View
-from ..target import Target
+from ..structure import Unlasting
 from .opt import Opt, OptOps
-
-
-class Unlasting(Exception):
-    """Something without a text that is the same in every process."""
-
-
-# *** texts that tell one from another
-
-
-@functools.lru_cache(64)
-def target_text(target: Target) -> str:
-    return str([(f.name, lasting_text(getattr(target, f.name))) for f in dataclasses.fields(target)])
-
-
-def digest(node: UOp) -> str:
-    """A digest of a node's structure. Raises Unlasting for an argument that only this process knows."""
-    known = node.facts.get("digest")
-    if known is None:
-        known = node.facts["digest"] = _digest(node)
-    return known
-
-
-def _digest(node: UOp) -> str:
-    number: dict[UOp, int] = {}
-    rows = []
-    for each in node.toposort():
-        src = ",".join([str(number[s]) for s in each.src])
-        number[each] = len(number)
-        arg = each.arg
-        if each.op is Ops.CONST:
-            lanes = arg if isinstance(arg, tuple) else (arg,)
-            arg = tuple([const_bits(value, each.dtype) for value in lanes])
-        rows.append(f"{each.op.name} {each.dtype!r} {src} {lasting_text(arg)}")
-    return hashlib.blake2b("\n".join(rows).encode(), digest_size=32).hexdigest()
-
-
-#: Whose `repr` says all.
-_SAYS_ALL = frozenset((type(None), bool, int, float, str, bytes))
-
-
-def lasting_text(arg: Any) -> str:
-    """An argument as a text that says all of it, and is the same in every process."""
-    kind = type(arg)
-    if kind is tuple:  # the key of a plan is mostly these
-        return f"tuple({', '.join([repr(p) if type(p) in _SAYS_ALL else lasting_text(p) for p in arg])})"
-    if kind in _SAYS_ALL or isinstance(arg, (int, float, str, bytes)):
-        return repr(arg)
-    if isinstance(arg, ShapeTracker):
-        return " + ".join([_view_text(view) for view in arg.views])
-    if isinstance(arg, UOp):
-        return f"<{digest(arg)}>"
-    if isinstance(arg, Member):
-        return f"{type(arg).__name__}.{arg.name}"
-    if isinstance(arg, (tuple, list)):
-        return f"{type(arg).__name__}({', '.join([lasting_text(part) for part in arg])})"
-    if isinstance(arg, frozenset):
-        return "{" + ", ".join(sorted([lasting_text(part) for part in arg])) + "}"
-    if isinstance(arg, DType):
-        return repr(arg)
-    if dataclasses.is_dataclass(arg) and not isinstance(arg, type):
-        fields = tuple([getattr(arg, f.name) for f in dataclasses.fields(arg)])
-        return f"{type(arg).__name__}{lasting_text(fields)}"
-    raise Unlasting(type(arg).__name__)
-
-
-@functools.lru_cache(4096)
-def _view_text(view: View) -> str:
-    return lasting_text((view.shape, view.strides, view.offset, view.mask))
-
 
 # *** records of programs
 

@@ -105,7 +105,7 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """schedule/items: the DEFINE_VARs of the kernel, by name; those of its sizes and views too."""
 
     digest: str
-    """codegen/records (schedule/stored): a digest of its structure, the same in every process; of constants,
+    """structure (schedule/stored): a digest of its structure, the same in every process; of constants,
     too."""
 
     shown_numbers: dict[str, int]

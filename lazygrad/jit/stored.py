@@ -15,7 +15,7 @@ from typing import Any
 
 from ..codegen.graph_rows import graph_of, graph_rows
 from ..codegen.own_source import LEVEL, device_text, own_source
-from ..codegen.records import Unlasting, expression_of, expression_rows
+from ..codegen.records import expression_of, expression_rows
 from ..config import CACHELEVEL, CHECK
 from ..device import Buffer, Device
 from ..device.reports import ReportBuffer
@@ -27,6 +27,7 @@ from ..programs.runners import prepare
 from ..runtime import diskcache_get, diskcache_put
 from ..schedule.items import ScheduleItem, bind_values
 from ..schedule.reports import Site
+from ..structure import Unlasting
 from ..tensor import Tensor
 from ..tensor.modes import mode
 from ..tensor.trace import Metadata, user_line

@@ -14,13 +14,14 @@ import hashlib
 import types
 from typing import Any
 
-from ..codegen.records import Unlasting, expression_rows
+from ..codegen.records import expression_rows
 from ..device import Buffer
 from ..dtype import DType, const_bits
 from ..ir.members import Member
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.versions import buffer_of
+from ..structure import Unlasting
 from ..tensor import Tensor
 from ..tensor.storage import Storage, base_of
 from .bytecode import is_user_code

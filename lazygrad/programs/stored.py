@@ -7,12 +7,13 @@ the compiler says of itself, the flags that change code, and the source of lazyg
 from __future__ import annotations
 
 from ..codegen.own_source import LEVEL, own_source
-from ..codegen.records import Unlasting, digest, record_of, spec_of, target_text
+from ..codegen.records import record_of, spec_of
 from ..config import CACHELEVEL, ContextVar
 from ..device import CompiledDevice
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec
 from ..runtime import diskcache_get, diskcache_put
+from ..structure import Unlasting, digest, target_text
 
 TABLE = "programs"
 

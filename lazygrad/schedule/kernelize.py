@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..config import CACHELEVEL, CHECK, CHECK_INDEX, FUSE, MEMORY_BUDGET, PLAN_FOR, Context
+from ..config import CACHELEVEL, CHECK, CHECK_INDEX, FUSE, MEMORY_BUDGET, OPTS, PLAN_FOR, Context
 from ..device import lock_across_fork
 from ..dtype import dtypes
 from ..events import listeners, tell
@@ -252,7 +252,7 @@ def structure_key(asked: Asked) -> tuple[Any, tuple[Any, ...]]:
     number: dict[UOp, int] = {}
     order = asked.order
     binds = binds_in_args(order)
-    rows: list[Any] = [FUSE.value, CHECK_INDEX.value, MEMORY_BUDGET.value, PLAN_FOR.value]
+    rows: list[Any] = [FUSE.value, CHECK_INDEX.value, MEMORY_BUDGET.value, PLAN_FOR.value, OPTS.value]
     numbers: list[Any] = []
     calls: list[Any] = []
     for node in order:

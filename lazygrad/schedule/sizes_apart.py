@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..config import CHECK_INDEX, FUSE, PLAN_FOR
+from ..config import CHECK_INDEX, FUSE, OPTS, PLAN_FOR
 from ..dtype import dtypes
 from ..ir.device import device_of
 from ..ir.ops import Ops
@@ -55,7 +55,9 @@ def apart(asked: Asked) -> Apart | None:
     rows = tuple(_rows(asked, sizes, free))
     if None in rows or not all(type(size) is int for size in sizes):
         return None
-    return Apart((FUSE.value, CHECK_INDEX.value, PLAN_FOR.value, rows), tuple(sizes), frozenset(free))
+    return Apart(
+        (FUSE.value, CHECK_INDEX.value, PLAN_FOR.value, OPTS.value, rows), tuple(sizes), frozenset(free)
+    )
 
 
 def _rows(asked: Asked, sizes: list[Any], free: list[int]) -> Iterator[Any]:

@@ -14,7 +14,6 @@ from typing import Any
 
 from ..codegen.graph_rows import dtype_of_row, dtype_row, graph_of, graph_rows
 from ..codegen.own_source import LEVEL, device_text, own_source
-from ..codegen.records import Unlasting, digest, lasting_text
 from ..config import CACHELEVEL, CHECK, ContextVar
 from ..device import CompileError, Device, DeviceError
 from ..ir.device import device_of
@@ -22,6 +21,7 @@ from ..ir.ops import TRANSFERS
 from ..ir.rewrite import watched
 from ..ir.uop import UOp
 from ..runtime import diskcache_get, diskcache_put
+from ..structure import Unlasting, digest, lasting_text
 from .graph import Asked
 from .plan import pass_observers
 from .template import Boundary, Kept, KernelTemplate, Output, Ref, Spared, Template

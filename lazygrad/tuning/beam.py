@@ -21,7 +21,6 @@ from ..codegen.opt import Loops, Opt, choose
 from ..codegen.opt.search import Found, Opts, Space, rank, search
 from ..codegen.opt.text import parse_opts
 from ..codegen.predict import predict
-from ..codegen.records import Unlasting, digest, target_text
 from ..codegen.written import is_written, kind_of, name_of
 from ..config import BEAM, BEAM_TIMEOUT_SEC, DEBUG, NOOPT, THREADS
 from ..device import Buffer, CompiledDevice
@@ -30,6 +29,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec
 from ..runtime import diskcache_get, diskcache_put
+from ..structure import Unlasting, digest, target_text
 from .trials import TrialError, trials_on
 
 #: The note of a search that had no more time.

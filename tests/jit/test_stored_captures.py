@@ -10,7 +10,6 @@ import pytest
 
 from lazygrad import Tensor, TinyJit, Variable, dtypes
 from lazygrad.codegen.graph_rows import graph_of, graph_rows
-from lazygrad.codegen.records import Unlasting
 from lazygrad.config import Context
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
@@ -20,6 +19,7 @@ from lazygrad.models import Session, load
 from lazygrad.nn import Linear
 from lazygrad.programs.runners import clear_programs
 from lazygrad.runtime import diskcache_put
+from lazygrad.structure import Unlasting
 from tests.helpers import outputs_of_processes
 from tests.models import tiny_decoder
 

@@ -144,7 +144,7 @@ class Space:
     def is_new(self, opts: Opts) -> bool:
         """Whether the list fits, stays small, and no list before it made the same kernel."""
         loops = self.after(opts)
-        if loops is None or loops.sink in self.seen or not _is_small(loops, self.target):
+        if loops is None or loops.sink in self.seen or not is_small(loops, self.target):
             return False
         self.seen.add(loops.sink)
         return True
@@ -174,7 +174,7 @@ class Space:
                     yield each
 
 
-def _is_small(loops: Loops, target: Target) -> bool:
+def is_small(loops: Loops, target: Target) -> bool:
     """Whether what a thread computes at once has about enough registers, and is not long to compile."""
     at_once = math.prod(amount for axis in loops.axes for kind, amount in axis.parts if kind in IN_REGISTERS)
     values = [

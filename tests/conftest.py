@@ -3,6 +3,7 @@
 How to run them, beyond plain `pytest`, which takes all cores:
     pytest -n 0 --pdb         in one process, for a debugger
     pytest -m slow            the slow sweeps; EXHAUSTIVE=1 plays whole what they take a share of
+    pytest --share 3/10       a tenth of the tests
     pytest --shuffle 7        in another order
     pytest --update-golden    rewrites the files in tests/golden/; read the difference
     LAZYGRAD_REQUIRE=clang,torch pytest    fails where it would skip for want of these
@@ -30,7 +31,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from tests import helpers
+from tests import helpers, shares
 from tests.choices import pinned
 
 # The same examples in every run, so that a failure repeats; `--hypothesis-profile=explore` looks further. How
@@ -45,13 +46,8 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("lazygrad")
 
 
-#: The suites that run on other devices too, one in so many of their tests always; and one in so many of the
-#: tests of lazygrad/codegen on devices where each kernel takes a process of a compiler or of a linker.
-ON_OTHERS = ("tests/nn/test_layers.py", "tests/tensor/test_indexing.py", "tests/tensor/test_methods.py")
-ON_OTHERS += ("tests/tensor/test_random.py", "tests/tensor/test_sorting.py", "tests/tensor/test_torch.py")
-SHARES_ON = {"CL": 48, "CUDA": 96, "METAL": 192, "WEBGPU": 48, "AARCH64": 48}
-SHARES_OF_CODEGEN = {"CLANG": 6, "AARCH64": 2}
-#: CUDA is emulated there, and races are looked for; METAL is emulated too.
+#: What the devices need on which suites run too; CUDA is emulated there, and races are looked for; METAL is
+#: emulated too.
 NEEDED_BY = {"AARCH64": ("aarch64",), "CL": ("cl",), "CUDA": ("g++", "nvrtc"), "WEBGPU": ("webgpu",)}
 NEEDED_BY["METAL"] = ("g++",)
 #: What of them some refuse by name: a test that asks for it ends there.
@@ -59,80 +55,14 @@ REFUSED = {
     "METAL": ("float64 on a device that has none",),
     "WEBGPU": ("float64 on a device that has none", "WEBGPU ends loops after"),
 }
-#: Tables whose rows take the same path with other values: one row in so many runs by default, other ones for
-#: each FUZZ_SEED. Of the rest one in SHARE_OF_REST runs among the slow sweeps, others for each FUZZ_SEED too,
-#: and all with EXHAUSTIVE=1: all of them in each run took a Zen 3 an hour. A row that is always to run is a
-#: test of its own.
-SHARE_OF_REST = 8
-#: One in so many parts of the sweeps of random examples (tests/fuzz/harness.py), others for each FUZZ_SEED.
-SHARE_OF_SWEEPS = 2
-#: The same of the suites on other devices, and of the cells of docs/devices.md.
-SHARE_ON_OTHERS, EVERY_DEVICE = 40, "tests/device/test_every_device.py"
-#: So many times fewer where each kernel takes a process of a compiler, and threads for its threads.
-FEWER_ON = {"METAL": 3}
-SHARES = {
-    "tests/codegen/test_legalize.py::test_casts": 3,
-    "tests/codegen/test_legalize.py::test_floats": 3,
-    "tests/codegen/test_legalize.py::test_integers": 3,
-    "tests/codegen/test_plans.py::test_the_plan_that_is_chosen_is_the_best_by_the_program_as_well": 3,
-    "tests/codegen/test_random.py::test_scatter": 3,
-    "tests/commands/test_every_kind.py::test_check": 2,
-    "tests/commands/test_every_kind.py::test_debug": 2,
-    "tests/commands/test_every_kind.py::test_explain": 2,
-    "tests/device/test_every_device.py::test_a_feature": 6,
-    "tests/device/test_every_device.py::test_a_type": 96,
-    "tests/device/test_every_device.py::test_an_optimization": 56,
-    "tests/engine/test_check_index.py::test_every_lane_of_every_kernel": 3,
-    "tests/linalg/test_linalg_namespace.py::test_the_same_as_torch": 2,
-    "tests/nn/formats/test_torch_files.py::test_every_dtype": 2,
-    "tests/nn/onnx/test_microsoft.py::test_an_operation_gives_what_onnxruntime_gives": 2,
-    "tests/nn/test_docstrings.py::test_examples_run": 3,
-    "tests/nn/test_functional.py::test_as_in_pytorch": 3,
-    "tests/nn/test_functional.py::test_a_sample_on_other_devices": 2,
-    "tests/nn/test_layers.py::test_a_layer_computes_what_pytorch_does": 2,
-    "tests/nn/test_modules.py::test_a_layer_is_pytorchs": 3,
-    "tests/nn/test_packed.py::test_recurrent_layers_as_in_torch": 3,
-    "tests/nn/test_quantized.py::test_on_two_devices": 3,
-    "tests/nn/test_state.py::test_every_dtype_comes_back_to_the_bit": 3,
-    "tests/nn/test_integer_weights.py::test_it_is_the_same_on_every_device": 3,
-    "tests/renderer/test_exact.py::test_ops_of_one_and_two_values": 3,
-    "tests/renderer/test_expert_texts.py::test_text": 3,
-    "tests/renderer/test_programs.py::test_masked_loads_and_stores": 3,
-    "tests/runtime/test_drivers.py::test_a_kernel_reads_and_writes_views": 4,
-    "tests/runtime/test_drivers.py::test_bytes_are_copied_from_and_to_anywhere": 3,
-    "tests/runtime/test_drivers.py::test_every_dtype": 6,
-    "tests/runtime/test_pool.py::test_results_are_the_same_for_every_number_of_threads": 2,
-    "tests/schedule/test_order.py::test_a_checkpoint_does_not_raise_the_peak": 3,
-    "tests/tensor/test_decompositions.py::test_spectra": 2,
-    "tests/tensor/test_decompositions.py::test_values_and_gradients": 3,
-    "tests/tensor/test_generator.py::test_every_random_function_takes_a_generator": 2,
-    "tests/tensor/test_own_graphs.py::test_a_graph_and_its_steps_give_the_same": 2,
-    "tests/tensor/test_sharding.py::test_values_do_not_depend_on_how_they_lie": 2,
-    "tests/tensor/test_torch.py::test_rows": 5,
-    "tests/test_gradient.py::test_rule_against_finite_differences": 2,
-}
-#: Files with hundreds of slow rows of a kind: of these too one in SHARE_OF_REST runs.
-MANY_SLOW = ("tests/commands/test_every_kind.py", "tests/linalg/test_calls_beside_torch.py")
-MANY_SLOW += (
-    "tests/nn/test_every_module.py",
-    "tests/renderer/test_exact.py",
-    "tests/simplify/test_algebra.py",
-)
-MANY_SLOW += ("tests/tensor/test_second_order.py", "tests/codegen/test_transcendental.py::test_every_float32")
-MANY_SLOW += ("tests/codegen/test_random_opts.py::test_many", "tests/codegen/test_contraction.py::test_many")
-MANY_SLOW += ("tests/torch/test_op_info.py",)
-MANY_SLOW += ("tests/codegen/test_random.py::test_many", "tests/codegen/test_tensor_core.py::test_many")
-#: Of the rows of a test in SLOW_TESTS one in so many runs, others for each FUZZ_SEED.
-SHARE_OF_LISTED = 2
-
-#: Tests that take more than a second on a Zen 3 with nothing else to do, a line `file::function` each, as
-#: `pytest --durations=0` tells: half of the time that all take, and one in ten of them. They are slow ones.
-SLOW_TESTS = frozenset(Path(__file__).with_name("slow_tests.txt").read_text(encoding="utf-8").split())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the files in tests/golden/")
     parser.addoption("--shuffle", metavar="SEED", help="run the tests in the random order of this seed")
+    parser.addoption("--share", metavar="I/N", help="run the I-th of N parts of the tests, from 0")
+    parser.addoption("--played-to", metavar="FILE", help="write the ids of the tests that did not skip")
+    parser.addoption("--but-for", metavar="FILE", help="leave out the tests whose ids this file lists")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -160,6 +90,20 @@ class ShownAtOnce:
             lines = report.longreprtext.splitlines()
             for line in [line for line in lines if line.startswith("E ")][:30] or lines[-30:]:
                 self.terminal.write_line(line)
+
+
+class Played:
+    """Writes down which tests did more than skip in this run: `--but-for` leaves them out of another."""
+
+    def __init__(self, file: Path) -> None:
+        self.file, self.ids = file, set[str]()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and not report.skipped:
+            self.ids.add(report.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        self.file.write_text("".join(f"{each}\n" for each in sorted(self.ids)), encoding="utf-8")
 
 
 class EmulatedKernels:
@@ -198,6 +142,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if not hasattr(session.config, "workerinput"):
         terminal = session.config.pluginmanager.get_plugin("terminalreporter")
         session.config.pluginmanager.register(ShownAtOnce(terminal))
+        if file := session.config.getoption("--played-to"):
+            session.config.pluginmanager.register(Played(Path(file)))
         session.config.pluginmanager.register(EmulatedKernels())
 
 
@@ -210,48 +156,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """The suites of operations run on other devices too: a share of them always, a share of the others among
     the slow tests.
     """
-    if metafunc.definition.path.relative_to(helpers.ROOT).as_posix() in ON_OTHERS:
+    if metafunc.definition.path.relative_to(helpers.ROOT).as_posix() in shares.ON_OTHERS:
         metafunc.fixturenames.append("default_device")
+        marks = {name: [helpers.needs(*NEEDED_BY[name])] for name in shares.SHARES_ON}
         devices = [pytest.param("", id="here")]
-        devices += [
-            pytest.param(name, id=f"on {name}", marks=[helpers.needs(*NEEDED_BY[name])]) for name in SHARES_ON
-        ]
+        devices += [pytest.param(name, id=f"on {name}", marks=mark) for name, mark in marks.items()]
         metafunc.parametrize("default_device", devices, indirect=True)
-
-
-def is_listed(item: pytest.Item) -> bool:
-    """Whether a test is among SLOW_TESTS."""
-    return item.nodeid.split("[")[0] in SLOW_TESTS
 
 
 @pytest.hookimpl(tryfirst=True)  # before the marks are asked for
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    seed = zlib.crc32(os.environ.get("FUZZ_SEED", "0").encode())
-    exhaustive = os.environ.get("EXHAUSTIVE", "0") != "0"
-    left_out: list[pytest.Item] = []
-    for item in items:
-        given = getattr(item, "callspec", None)
-        params = given.params.values() if given else ()
-        number = zlib.crc32(item.nodeid.encode())
-        other = SHARES_ON.get(given.params.get("default_device")) if given else None
-        on = next((SHARES_OF_CODEGEN[str(each)] for each in params if str(each) in SHARES_OF_CODEGEN), 1)
-        in_processes = "/codegen/" in item.nodeid and number % on
-        share = 1 if other else SHARES.get(item.nodeid.split("[")[0], 1)
-        many = given and item.nodeid.startswith(MANY_SLOW) and item.get_closest_marker("slow")
-        if (other and number % other) or in_processes or many or (number ^ seed) % share:
-            item.add_marker(pytest.mark.slow)
-            fewer = SHARE_OF_REST
-            if given and (other or item.nodeid.startswith(EVERY_DEVICE)):
-                fewer = SHARE_ON_OTHERS * FEWER_ON.get(given.params.get("default_device"), 1)
-            if not exhaustive and ((number >> 8) ^ seed) % fewer:
-                left_out.append(item)
-        elif is_listed(item):
-            item.add_marker(pytest.mark.slow)
-            if not exhaustive and given and ((number >> 8) ^ seed) % SHARE_OF_LISTED:
-                left_out.append(item)
-        elif given and "examples" in given.params and item.get_closest_marker("slow"):
-            if not exhaustive and ((number >> 8) ^ seed) % SHARE_OF_SWEEPS:
-                left_out.append(item)
+    left_out = shares.left_out(items, config.getoption("--share"), config.getoption("--but-for"))
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         others = set(left_out)
@@ -303,7 +218,7 @@ def garbage_is_collected_between_tests(request: pytest.FixtureRequest) -> Iterat
     What a test left is young, so that finding it takes no time; what is older is looked through now and then.
     (tests/engine/test_garbage.py has it collected everywhere.)
     """
-    if request.node.get_closest_marker("slow") is None or is_listed(request.node):
+    if request.node.get_closest_marker("slow") is None or shares.is_listed(request.node):
         gc.disable()
     number = next(tests_begun)
     if len(sys.modules) - modules_left_out > MANY_MODULES:  # as a test has imported PyTorch's compiler

@@ -64,12 +64,22 @@ def _several_cores() -> bool | None:
     return usable_cores() > 1 or None
 
 
-def _opencl() -> Any:
-    pyopencl = _module("pyopencl")()
+def _driven(library: Callable[[], Any], devices: Callable[[Any], object]) -> Any:
+    """The library, where it finds a device that lazygrad drives: WebGPU over OpenGL is none."""
+    from lazygrad.device import DeviceError
+
     try:
-        return pyopencl if pyopencl and pyopencl.get_platforms() else None
-    except pyopencl.Error:  # the loader is there and finds no platform
+        found = library()
+        devices(found)
+    except DeviceError:
         return None
+    return found
+
+
+def _opencl() -> Any:
+    from lazygrad.runtime import cl
+
+    return _driven(cl._pyopencl, cl._devices)
 
 
 def _aarch64() -> Any:
@@ -139,11 +149,9 @@ def _smollm2() -> Path | None:
 
 
 def _webgpu() -> Any:
-    wgpu = _module("wgpu")()
-    try:
-        return wgpu if wgpu and wgpu.gpu.request_adapter_sync() else None
-    except RuntimeError:  # wgpu is there and finds no adapter
-        return None
+    from lazygrad.runtime import webgpu
+
+    return _driven(webgpu._wgpu, webgpu._adapters)
 
 
 DRIVERS = {

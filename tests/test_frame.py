@@ -7,13 +7,14 @@ import importlib
 import os
 import re
 import socket
+import sys
 import zlib
 
 import pytest
 
 from tests import helpers
-from tests.conftest import SLOW_TESTS
 from tests.helpers import GOLDEN, ROOT, Driver, Golden, golden_stem, needs, require
+from tests.shares import SLOW_TESTS
 
 # ---- drivers ----
 
@@ -58,6 +59,24 @@ def test_what_may_be_missing_is_asked_for_in_one_way():
     """By `needs` or `require`, which LAZYGRAD_REQUIRE makes failures; terminals are a part of the system."""
     files = (path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
     assert {name for text in files for name in re.findall(r'importorskip\("([\w.]+)"', text)} == {"pty"}
+
+
+#: What `pip install -e ".[test]"` brings, by the names that are imported, as far as files do at their tops.
+INSTALLED = {"pytest", "numpy", "hypothesis", "scipy", "ml_dtypes", "safetensors"} | sys.stdlib_module_names
+
+
+def test_files_import_at_their_top_what_every_environment_has():
+    """A package that an oracle or an extra brings is asked for where it is used: else a whole file fails."""
+    wrong = []
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = [node.module] if isinstance(node, ast.ImportFrom) else []
+            names += [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            packages = {name.partition(".")[0] for name in names if name}
+            wrong += [
+                f"{path.name}: {name}" for name in packages - INSTALLED - {"lazygrad", "tests", "bench"}
+            ]
+    assert wrong == []
 
 
 # ---- golden texts ----

@@ -64,6 +64,29 @@ def _remembered(question: Callable[[types.CodeType], T]) -> Callable[[types.Code
 _KEEPS = frozenset(("COPY", "PUSH_NULL", "NOP", "CACHE", "EXTENDED_ARG", "RESUME", "PRECALL"))
 
 
+class Step(NamedTuple):
+    """An instruction, and what it names: a variable, an attribute, a constant."""
+
+    op: str
+    name: Any
+
+
+def steps_of(code: types.CodeType) -> list[Step]:
+    """The instructions in order, without those that neither name anything nor move what is on the stack.
+
+    Python 3.13 loads and stores two variables with one instruction: those are two steps, as before.
+    """
+    steps: list[Step] = []
+    for each in dis.get_instructions(code):
+        op, name = each.opname, each.argval
+        if op.startswith(("LOAD_FAST", "STORE_FAST")) and isinstance(name, tuple):
+            steps.append(Step("LOAD_FAST" if op.startswith("LOAD") else "STORE_FAST", name[0]))
+            op, name = "STORE_FAST" if op.endswith("_STORE_FAST") else "LOAD_FAST", name[1]
+        if op not in _KEEPS:
+            steps.append(Step(op, name))
+    return steps
+
+
 @_remembered
 def reads_of(code: types.CodeType) -> Reads:
     """What bytecode says of a function and of the functions written in it."""
@@ -99,21 +122,15 @@ class _Scan:
 
     def read(self, code: types.CodeType, roots: Mapping[str, tuple[str, str]]) -> None:
         self.names.update(code.co_names)
-        steps = [step for step in dis.get_instructions(code) if step.opname not in _KEEPS]
-        if any(step.opname == "MATCH_CLASS" for step in steps):
+        steps = steps_of(code)
+        if any(step.op == "MATCH_CLASS" for step in steps):
             self._texts(code)
             self.names.add("__match_args__")
         if "globals" in code.co_names:
             self.chains.update((Chain("global", name, ()), None) for name in self._texts(code))
         current: Chain | None = None
         asks = ""  # the function that is about to be called, where it takes an object to ask
-        for number, step in enumerate(steps):
-            op, name = step.opname, step.argval
-            if isinstance(name, tuple) and name:  # two loads in one instruction: the last is on top
-                if asks:
-                    self._asked(asks, self._root(name[0], roots), ())
-                    asks = ""
-                name = name[-1]
+        for number, (op, name) in enumerate(steps):
             if op in ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL"):
                 current = Chain("global", name, ())
             elif op.startswith("LOAD_FAST") or op in _CELLS:
@@ -126,7 +143,7 @@ class _Scan:
                     asks = ""
                 current = None
             if op == "IMPORT_NAME":
-                level = steps[number - 2].argval
+                level = steps[number - 2].name
                 self.imports[name, level if isinstance(level, int) else 0] = None
             if op in _ATTRIBUTES and name == "__dict__":
                 self._all_of(current._replace(attributes=current.attributes[:-1]) if current else None)
@@ -155,11 +172,11 @@ class _Scan:
         self.names.update(found)
         return found
 
-    def _asked(self, function: str, owner: Chain | None, following: Sequence[dis.Instruction]) -> None:
+    def _asked(self, function: str, owner: Chain | None, following: Sequence[Step]) -> None:
         """A call of `function` with the owner as its first argument; `following` begins with the second."""
-        ops = [step.opname for step in following]
+        ops = [step.op for step in following]
         if function in _BY_NAME:
-            texts = [step.argval for step in following if step.opname == "LOAD_CONST"]
+            texts = [step.name for step in following if step.op == "LOAD_CONST"]
             called = "CALL" in ops and all(op.startswith("LOAD_") for op in ops[: ops.index("CALL")])
             if texts and ops[0] == "LOAD_CONST" and isinstance(texts[0], str) and called:
                 if owner is not None:

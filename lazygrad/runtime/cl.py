@@ -22,6 +22,7 @@ from ..device import (
     DeviceError,
     Graph,
     Launch,
+    MissingDeviceError,
     Program,
 )
 from ..dtype import dtypes
@@ -250,7 +251,7 @@ def _pyopencl() -> Any:
     try:
         import pyopencl
     except ImportError:
-        raise DeviceError('device CL needs pyopencl: pip install "lazygrad[cl]"') from None
+        raise MissingDeviceError('device CL needs pyopencl: pip install "lazygrad[cl]"') from None
     return pyopencl
 
 
@@ -261,7 +262,7 @@ def _devices(cl: Any) -> list[Any]:
     except cl.Error:  # the loader is there and finds no driver
         found = []
     if not found:
-        raise DeviceError(
+        raise MissingDeviceError(
             "device CL finds no OpenCL driver: install your GPU's, or for the CPU: "
             "apt-get install pocl-opencl-icd"
         )

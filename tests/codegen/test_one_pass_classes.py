@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 from lazygrad import Context, Tensor
 from lazygrad.codegen.one_pass import is_one_pass
 from lazygrad.ir.ops import Ops
+from tests.helpers import require
 
 RNG = np.random.default_rng(0)
 IGNORED = -100
@@ -33,6 +33,7 @@ def most_stored(values: list[Tensor]) -> tuple[int, int]:
 
 def compare(rows: int, depth: int, classes: int, scale: float = 1.0, **how: str) -> None:
     """The loss and its gradients beside PyTorch's in float64, twice: planned, and computed."""
+    torch = require("torch")
     x, w, y = normal(rows, depth, scale=scale), normal(depth, classes), labels(rows, classes)
     wide = [torch.tensor(each, dtype=torch.float64, requires_grad=True) for each in (x, w)]
     loss = torch.nn.functional.cross_entropy(wide[0] @ wide[1], torch.tensor(y).long(), **how)

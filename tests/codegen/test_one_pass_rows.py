@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
 from lazygrad import Tensor
 from lazygrad.codegen.one_pass import is_one_pass
 from lazygrad.ir.ops import Ops
+from tests.helpers import require
 
 RNG = np.random.default_rng(0)
 
@@ -22,6 +22,7 @@ def kernels(value: Tensor) -> list[bool]:
 
 def compare(q: np.ndarray, k: np.ndarray, hidden: np.ndarray | None = None) -> None:
     """The log-sum-exp of q·kᵀ, some of it hidden, beside that of float64."""
+    torch = require("torch")
     x = Tensor(q).realize() @ Tensor(k).realize().transpose(-2, -1)
     wide = torch.tensor(q, dtype=torch.float64) @ torch.tensor(k, dtype=torch.float64).transpose(-2, -1)
     if hidden is not None:

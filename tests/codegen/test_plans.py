@@ -16,11 +16,13 @@ from lazygrad.codegen.opt.planned import planned
 from lazygrad.codegen.opt.plans import plans
 from lazygrad.codegen.predict import predict
 from lazygrad.codegen.work import cycles, issued
+from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.renderer.llvmir import LLVMRenderer
 from lazygrad.renderer.llvmir import target as llvm_target
 from lazygrad.target import PROCESSORS, refined
 
+from .kernels import load, plain, reduce, sink, store
 from .test_opt import add, column_sum, convolution, matmul, row_sum, softmax_rows
 from .test_vectorize import chosen, statistic
 
@@ -118,9 +120,12 @@ def test_a_short_axis_is_computed_at_once_for_what_its_places_share():
 
 def test_weights_are_read_once_for_all_images_of_a_small_batch():
     """512 results of 4,608 products at each of 4 places of two images, which lie apart in what is stored."""
-    windows, weights = Tensor.empty(4608, 2, 4), Tensor.empty(512, 4608)
-    (item,) = (windows.permute(1, 2, 0).unsqueeze(1) * weights.unsqueeze(1)).sum(-1).schedule()
-    opts = heuristic.choose(lower(item.ast), renderer("znver5").target).opts
+    shape = (2, 512, 4, 4608)
+    windows = plain(4608, 2, 4).permute((1, 2, 0)).reshape((2, 1, 4, 4608)).expand(shape)
+    weights = plain(512, 4608).reshape((1, 512, 1, 4608)).expand(shape)
+    product = load(1, windows, size=4608 * 8) * load(2, weights, size=512 * 4608)
+    ast = sink(store(0, reduce(product, Ops.ADD, 3)))
+    opts = heuristic.choose(lower(ast), renderer("znver5").target).opts
     assert [Opt(OptOps.UPCAST, axis, size) for axis, size in ((0, 2), (2, 4))] == [
         opt for opt in opts if opt.op is OptOps.UPCAST and opt.axis != 1
     ]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Context, Tensor, TinyJit, dtypes
-from lazygrad.device import Buffer, CompileError, Device, DeviceError
+from lazygrad.device import Buffer, CompileError, Device, DeviceError, MissingDeviceError
 from lazygrad.renderer import ProgramSpec
 from lazygrad.report import roofline
 from lazygrad.runtime import cl as runtime
@@ -94,7 +94,7 @@ def test_what_is_missing_is_said(monkeypatch):
         def get_platforms() -> Any:
             raise cl.LogicError("clGetPlatformIDs failed: PLATFORM_NOT_FOUND_KHR")
 
-    with pytest.raises(DeviceError, match=r"no OpenCL driver.*apt-get install pocl-opencl-icd"):
+    with pytest.raises(MissingDeviceError, match=r"no OpenCL driver.*apt-get install pocl-opencl-icd"):
         runtime._devices(Nothing)
     count = len(runtime._devices(cl))
     with pytest.raises(DeviceError, match=f"there is no device CL:{count}: CL:0 is "):
@@ -107,7 +107,7 @@ def test_what_is_missing_is_said(monkeypatch):
         return plain(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(DeviceError, match=r'device CL needs pyopencl: pip install "lazygrad\[cl\]"'):
+    with pytest.raises(MissingDeviceError, match=r'device CL needs pyopencl: pip install "lazygrad\[cl\]"'):
         runtime._pyopencl()
 
 

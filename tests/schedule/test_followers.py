@@ -161,8 +161,9 @@ def test_no_piece_touches_what_belongs_to_another(name, most):
     both = [lowered(nest) for nest in nests_of(as_one(template, [0, 1]).ast)]
     opts = [[opt for opt in chosen(nest, cores()).opts if opt.op is not OptOps.THREAD] for nest in both]
     found = in_pieces(both, opts, most, cores())
-    assert (found is not None) == (name in list(MOVES)[:IN_STEP])
-    if found is not None:
+    if name in list(MOVES)[:IN_STEP]:
+        assert found is not None
+    if found is not None:  # of others too, as of blocks of a transposed matrix
         assert 2 <= found.shares <= most
         owners = _owners(both, found.opts)
         assert len(owners) >= 16

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from lazygrad import Context, Tensor
 from lazygrad.codegen.one_pass import is_joined, is_one_pass, takes
@@ -17,7 +16,7 @@ from lazygrad.ir.ops import Ops
 from lazygrad.report.forms import reasons
 from lazygrad.schedule import plan
 from lazygrad.schedule.one_pass import OnePasses
-from tests.helpers import needs
+from tests.helpers import needs, require
 
 RNG = np.random.default_rng(0)
 
@@ -44,6 +43,7 @@ def attended(q: Any, k: Any, v: Any, hidden: Any = None, added: Any = None) -> A
 
 def expected(values: list[np.ndarray], arriving: np.ndarray, **masks: Any) -> list[np.ndarray]:
     """The result and the gradients, in float64."""
+    torch = require("torch")
     wide = [torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in values]
     result = attended(*wide, **{name: torch.tensor(mask) for name, mask in masks.items()})
     result.backward(torch.tensor(arriving, dtype=torch.float64))
@@ -153,6 +153,7 @@ def test_a_window(one_pass_always: None) -> None:
 
 def test_the_result_is_read_again(one_pass_always: None) -> None:
     """Attention between layers: its result, and what arrives for it, are made by other kernels."""
+    torch = require("torch")
     x, w, u = (each * 0.3 for each in arrays((2, 50, 24), (24, 72), (24, 24)))
     tensors = inputs([x, w, u])
     wide = [torch.tensor(each, dtype=torch.float64, requires_grad=True) for each in (x, w, u)]
@@ -170,6 +171,7 @@ def test_the_result_is_read_again(one_pass_always: None) -> None:
 
 
 def test_a_second_gradient(one_pass_always: None) -> None:
+    torch = require("torch")
     values = arrays((20, 8), (30, 8), (30, 8))
     found = []
     for leaves in (

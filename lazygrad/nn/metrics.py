@@ -252,7 +252,10 @@ class Perplexity(_OnDevice):
         self.mean = Mean(device)
 
     def update(self, logits: Tensor, target: Tensor) -> None:
-        """logits: (..., tokens); target: (...), of which `ignore_index` does not count."""
+        """logits: (..., tokens); target: (...), of which `ignore_index` does not count.
+
+        Another number that is no token raises IndexError when the result is read.
+        """
         with no_grad():
             logits, target = logits.detach(), target.detach()
             if logits.shape[:-1] != target.shape:
@@ -260,6 +263,7 @@ class Perplexity(_OnDevice):
                     f"logits of shape {shape_text(logits.shape)} for tokens of {shape_text(target.shape)}"
                 )
             counts = target != self.ignore_index
+            target = target._class_checked(logits.shape[-1], counts.logical_not())
             place = counts.where(target, 0).unsqueeze(-1)
             losses = -logits.cast(dtypes.float32).log_softmax(-1).gather(-1, place).squeeze(-1)
             self.mean.update(counts.where(losses, 0.0), counts.cast(dtypes.float32))

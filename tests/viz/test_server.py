@@ -20,7 +20,7 @@ import pytest
 
 from lazygrad.__main__ import main
 from lazygrad.serving import connections
-from lazygrad.viz.files import read_recording
+from lazygrad.viz.files import read_recording, write_recording
 from lazygrad.viz.schedule_text import largest_plan
 from lazygrad.viz.server import PAGE, PARTS
 from lazygrad.viz.svg import schedule_svg
@@ -214,6 +214,16 @@ def test_a_recording_is_saved_and_shown_again(script, tmp_path, capsys, wide):
     assert len([e for e in json.loads(trace.read_text())["traceEvents"] if e["ph"] == "X"]) == len(
         found["events"]
     )
+
+
+def test_names_of_a_recording_tell_the_terminal_nothing(recorded, tmp_path, capsys, wide):
+    kernels = [{**kernel, "name": "\x1b]0;x\x07\ud800"} for kernel in recorded["kernels"]]
+    write_recording({**recorded, "kernels": kernels}, tmp_path / "a.json")
+    for option in (["--text"], ["--depth", "4"]):
+        assert main(["viz", str(tmp_path / "a.json"), *option]) == 0
+        said = capsys.readouterr().out
+        assert "\x1b" not in said
+        assert "\ufffd]0;x\ufffd\ufffd" in said
 
 
 def test_what_cannot_be_shown(tmp_path, capsys):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
-from ..config import CHECK_INDEX, FUSE, MEMORY_BUDGET, ContextVar, flags_state
+from ..config import ContextVar, flags_state
 from ..device import Buffer, Device
 from ..dtype import default_float, default_int
 from ..engine.actions import Roles
@@ -330,7 +330,7 @@ class Captured:
         overlay, changes = flags_state()
         if overlay is not self._flags_state[0] or changes != self._flags_state[1]:
             if capture_flags() != self._flags:
-                raise Changed("a flag of lazygrad", self._flags, capture_flags())
+                raise Changed("a flag of lazygrad, a default dtype or device", self._flags, capture_flags())
             self._flags_state = overlay, changes
             self.replay.follow_flags()
         self.environment.check(call)
@@ -487,9 +487,8 @@ class Captured:
 
 def capture_flags() -> tuple[Any, ...]:
     """What changes the kernels of the same function."""
-    flags = [flag.value for flag in ContextVar.of_code]
-    beside = (FUSE.value, CHECK_INDEX.value, MEMORY_BUDGET.value)
-    return (*flags, *beside, default_float(), default_int(), Device.DEFAULT)
+    flags = [flag.value for flag in (*ContextVar.of_code, *ContextVar.of_graphs)]
+    return (*flags, default_float(), default_int(), Device.DEFAULT)
 
 
 def _form(args: Any, kwargs: Any) -> str:

@@ -110,6 +110,8 @@ class Captured:
         #: what the tensors among the arguments are like
         self.signature = tuple(spec.signature for spec in specs)
         self.draws = capture.draws
+        #: the module that trained in it, where nothing was learned from that
+        self.trains = "" if capture.differentiates else capture.trains
         self.build = nest.build
         #: whether it leaves tensors besides its results, or some of these are older or constant
         self._lasting = session.keeps(nest.tensors)
@@ -157,7 +159,7 @@ class Captured:
         """Make it ready to run as another process had it; `call` fits it."""
         self.specs = specs
         self.signature = tuple(spec.signature for spec in specs)
-        self.draws, self.build, self._lasting = Draws(), stored.build, False
+        self.draws, self.build, self._lasting, self.trains = Draws(), stored.build, False, ""
         roles = stored.roles
         self._begin_slots(call, roles)
         self.gradients = []

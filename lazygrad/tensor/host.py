@@ -332,7 +332,7 @@ class Host(Tensor):
         """A CPU tensor that shares the array's memory: writes through either are seen by both.
 
         What may only be read (an array of `bytes`, a file mapped for reading) is never written: an assignment
-        moves the tensor to memory of its own.
+        moves the tensor to memory of its own. Numbers of the other byte order raise TypeError.
 
         >>> Tensor.from_numpy(Tensor([1, 2]).numpy()).tolist()
         [1, 2]
@@ -344,6 +344,11 @@ class Host(Tensor):
         if not hasattr(array, "flags"):
             raise TypeError(
                 f"from_numpy takes a numpy array, not {array!r}; Tensor() takes numbers and lists"
+            )
+        if not array.dtype.isnative:
+            raise TypeError(
+                f"the array has numbers of the other byte order ({array.dtype.str}), whose memory cannot be "
+                'shared; use Tensor(array) to copy it, or array.astype(array.dtype.newbyteorder("="))'
             )
         if not array.flags.c_contiguous:
             raise ValueError(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from ..device import Buffer, Device, Devices
 from ..dtype import ConstType, DType, dtypes, from_numpy_name, numpy_name
 from ..engine.realize import allocate_empty, bytes_on_host, read_part
-from ..engine.repeats import realize as realize_nodes
 from ..ir.args import MeshArg
 from ..ir.index import evaluate, sint
 from ..ir.ops import Ops
@@ -19,7 +18,7 @@ from ..schedule.multi import value_of
 from ..schedule.versions import buffer_of, latest, mark_buffer, new_buffer, peel, rebased
 from ..shape.movement import base_and_tracker, reshape
 from ..shape.view import View
-from .computing import pending_nodes
+from .computing import compute
 from .dlpack import AsIntegers, as_bfloat16, is_bfloat16
 from .face import Tensor
 from .observer import observing
@@ -91,11 +90,11 @@ class Host(Tensor):
         plain: Tensor = self
         call = self._put_off()
         if call is not None and not call.way.results[call.which].is_look:
-            realize_nodes([call], pending_nodes)
+            compute([call])
         value = latest(self._node())
         if base_of(value).op in (Ops.CONST, Ops.IOTA) or not base_and_tracker(peel(value))[1].contiguous:
             plain = self._unary(UOp(Ops.CONTIGUOUS, self.dtype, (self.uop,)))
-        realize_nodes([latest(plain._node())], pending_nodes)
+        compute([latest(plain._node())])
         base, tracker = base_and_tracker(peel(latest(plain._node())))
         buffer = buffer_of(base)
         if not buffer.is_allocated:

@@ -228,7 +228,10 @@ def test_equals_share() -> None:
 
 
 def test_clamp_and_relu_and_abs_at_the_edge() -> None:
-    assert slope(lambda x: x.clamp(-1.0, 1.0), [-2.0, -1.0, 0.0, 1.0, 2.0]) == [0, 1, 1, 1, 0]
+    assert slope(lambda x: x.clamp(-1.0, 1.0), [-2.0, -1.0, 0.0, 1.0, 2.0]) == [0, 0, 1, 0, 0]
+    assert slope(lambda x: x.clamp_min(1.0) + x.clamp_max(1.0), [0.0, 1.0, 2.0]) == [1, 0, 1]
+    assert slope(lambda x: x.clamp(Tensor([1.0])), [0.0, 1.0, 2.0]) == [0, 0.5, 1]
+    assert slope(lambda x: Tensor([0.0, 1.0, 2.0]).clamp(max=x), [1.0]) == [1.5]
     assert slope(lambda x: x.relu(), [-1.0, 0.0, 1.0]) == [0, 0, 1]
     assert slope(lambda x: x.abs(), [-1.0, 0.0, 1.0]) == [-1, 0, 1]
     assert slope(lambda x: x.sigmoid(), [0.0]) == [0.25]

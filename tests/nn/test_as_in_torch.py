@@ -81,6 +81,22 @@ def test_gradients_of_ctc_loss(reduction: str) -> None:
     like(functional.ctc_loss, theirs, LOGS, TEXTS, short, SIZES, moved=(0,), **options)
 
 
+@pytest.mark.parametrize("zero_infinity", [False, True])
+def test_a_sample_without_times(zero_infinity: bool) -> None:
+    """An empty text is certain, any other impossible."""
+    options = {"reduction": "none", "zero_infinity": zero_infinity}
+    times, sizes = np.array([0, 0, 7]), np.array([0, 2, 0])
+    like(functional.ctc_loss, torch_functional().ctc_loss, LOGS, TEXTS, times, sizes, moved=(0,), **options)
+
+
+@pytest.mark.parametrize(
+    ("times", "sizes"), [([13, 1, 1], [1, 1, 1]), ([1, 1, -1], [1, 1, 1]), ([1] * 3, [1, 5, 1])]
+)
+def test_lengths_beyond_what_there_is(times: list[int], sizes: list[int]) -> None:
+    with pytest.raises(ValueError, match=r"_lengths are numbers from 0 to (12|4), not (13|-1|5)"):
+        functional.ctc_loss(Tensor(LOGS), Tensor(TEXTS), times, sizes)
+
+
 def test_gradient_of_a_text_that_does_not_fit_is_zero() -> None:
     logs = Tensor(LOGS, requires_grad=True)
     loss = functional.ctc_loss(logs, Tensor(TEXTS), [3, 10, 7], [4, 2, 3], reduction="sum")

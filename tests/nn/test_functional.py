@@ -338,3 +338,18 @@ def test_averages_of_integers_are_integers(options: dict[str, Any]) -> None:
     )
     assert ours.dtype == dtypes.int64
     assert ours.tolist() == theirs.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "area", "nearest"])
+def test_an_image_of_one_number_keeps_it(mode: str, dtype: str) -> None:
+    image = Tensor([0.1, 0.7, 3.3]).cast(dtype).reshape(1, 3, 1, 1)
+    assert (image.interpolate((3, 5), mode=mode) == image).all().item()
+
+
+@pytest.mark.parametrize("name", ["clamp", "hardtanh", "hardsigmoid", "hardswish", "relu6"])
+def test_slopes_at_a_limit_are_zero(name: str) -> None:
+    low, high = {"clamp": (-1, 1), "hardtanh": (-1, 1), "relu6": (0, 6)}.get(name, (-3, 3))
+    x = Tensor([float(low), float(high)], requires_grad=True)
+    y = x.clamp(low, high) if name == "clamp" else getattr(x, name)()
+    assert y.sum().gradient(x)[0].tolist() == [0.0, 1.0 if name == "hardswish" else 0.0]

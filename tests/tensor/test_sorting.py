@@ -320,3 +320,17 @@ def test_uint64_is_found_among_signed_integers_exactly() -> None:
     wanted = Tensor(np.array([2**63, 5, 0], np.uint64))
     assert sorted_.searchsorted(wanted).tolist() == [2, 1, 0]
     assert wanted[:1].bucketize(sorted_).tolist() == [2]
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_nan_stand_at_the_end_of_an_order(side: Any) -> None:
+    ordered = np.array([-math.inf, 1.0, 2.0, 2.0, math.nan, math.nan], np.float32)
+    wanted = np.array([-math.inf, 0.5, 1.0, 2.0, 3.0, math.inf, math.nan], np.float32)
+    expected = np.searchsorted(ordered, wanted, side).tolist()
+    assert Tensor(ordered).searchsorted(Tensor(wanted), side=side).tolist() == expected
+    assert Tensor(wanted).bucketize(Tensor(ordered), right=side == "right").tolist() == expected
+
+
+def test_what_is_in_many_of_which_some_are_nan() -> None:
+    many = Tensor([math.nan, *range(100), math.nan])
+    assert Tensor([5.0, 200.0, math.nan]).isin(many).tolist() == [True, False, False]

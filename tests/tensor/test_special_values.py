@@ -147,3 +147,20 @@ def test_slopes_at_the_end_of_floats() -> None:
     assert all(math.isnan(slope("entr", at)) for at in (-1.0, NAN))
     assert slope("digamma", INF) == 0.0
     assert slope("digamma", 1e30) == pytest.approx(1e-30)
+
+
+@needs("torch")
+@pytest.mark.parametrize("mode", ["linear", "midpoint", "lower", "higher", "nearest"])
+def test_quantiles_of_infinities(mode: str) -> None:
+    torch = require("torch")
+    parts = [0.0, 0.25, 0.5, 0.75, 1.0]
+    for values in ([1.0, INF], [1.0, 2.0, INF], [-INF, 1.0, INF], [-INF, INF], [-INF, -INF, 1.0]):
+        found = Tensor(values).quantile(parts, interpolation=mode)
+        expected = torch.tensor(values).quantile(torch.tensor(parts), interpolation=mode)
+        np.testing.assert_array_equal(found.numpy(), expected.numpy(), err_msg=str(values))
+
+
+def test_a_mix_of_two_ends_is_each_of_them_exactly() -> None:
+    for weight in (1.0, Tensor([1.0])):
+        assert Tensor([1e8]).lerp(Tensor([1.0]), weight).tolist() == [1.0]
+    assert Tensor([1e8]).lerp(Tensor([1.0]), 0.0).tolist() == [1e8]

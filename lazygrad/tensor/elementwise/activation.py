@@ -74,9 +74,7 @@ class Activation(Tensor):
             raise ValueError(f"hardtanh needs min_val <= max_val, not {min_val!r} and {max_val!r}")
         if dtypes.is_int(self.dtype) and float(min_val).is_integer() and float(max_val).is_integer():
             min_val, max_val = int(min_val), int(max_val)
-        # at the ends the slope is 0, where that of clamp is 1
-        outside = (self <= min_val) | (self >= max_val)
-        return outside.where(self.detach(), self).clamp(min_val, max_val)
+        return self.clamp(min_val, max_val)
 
     def hardswish(self) -> Tensor:
         """x · hardsigmoid(x).

@@ -39,7 +39,9 @@ class Special(Tensor):
         >>> Tensor([0.5, 1.0]).logit().tolist()
         [0.0, inf]
         """
-        x = self._float() if eps is None else self._float().clamp(eps, 1.0 - eps)
+        x = self._float()
+        if eps is not None:  # whose slope at a limit is that of logit
+            x = (x < eps).where(eps, (x > 1.0 - eps).where(1.0 - eps, x))
         # 2x - 1 is exact around 1/2, where x / (1 - x) is not
         middle = (x > 0.25) & (x < 0.75)
         near = ((x * 2.0 - 1.0) / (1.0 - x)).log1p()

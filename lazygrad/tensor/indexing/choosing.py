@@ -85,32 +85,41 @@ class Choosing(Tensor):
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
         """Limited to [min, max]; either of which may be a tensor or missing; NaN if any of them is.
 
+        The gradient of an element at a limit is 0; a limit that is a tensor shares it, as in `maximum`.
+
         >>> Tensor([-3, 1, 9]).clamp(0, 5).tolist()
         [0, 1, 5]
         """
         if min is None and max is None:
             raise ValueError("clamp needs min or max")
         result = self.cast(self.dtype)
-        if min is not None:
-            result = _or_nan(result < min, min).where(min, result)
-        if max is not None:
-            result = _or_nan(result > max, max).where(max, result)
+        if isinstance(min, Tensor):
+            result = result.maximum(min)
+        elif min is not None:
+            result = _or_nan(result <= min, min).where(min, result)
+        if isinstance(max, Tensor):
+            result = result.minimum(max)
+        elif max is not None:
+            result = _or_nan(result >= max, max).where(max, result)
         return result
 
     def lerp(self, end: Tensor, weight: Any) -> Tensor:
-        """self + (end - self) * weight.
+        """self + (end - self) * weight, computed from the nearer end: a weight of 1 gives `end` exactly.
 
         >>> Tensor([0.0]).lerp(Tensor([4.0]), 0.25).tolist()
         [1.0]
         """
-        step = (self._operand(end) - self) * weight
-        return self._binary(Ops.ADD, step)
+        other: Any = self._operand(end)
+        whole = other - self
+        if isinstance(weight, (int, float)):
+            near = abs(weight) < 0.5
+            return self._binary(Ops.ADD, whole * weight) if near else other - whole * (1 - weight)
+        part = self._operand(weight)
+        return (part.abs() < 0.5).where(self + whole * part, other - whole * (1 - part))
 
 
 def _or_nan(condition: Tensor, limit: Any) -> Tensor:
-    """Where a condition holds, and where a limit is NaN."""
-    if isinstance(limit, Tensor):
-        return condition | limit.isnan() if dtypes.is_float(limit.dtype) else condition
+    """Where a condition holds, and everywhere if a limit is NaN."""
     return condition | True if limit != limit else condition
 
 

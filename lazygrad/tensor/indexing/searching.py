@@ -34,7 +34,7 @@ class Searching(Tensor):
     ) -> Tensor:
         """The indices at which values would be inserted to keep this tensor sorted: a binary search.
 
-        self     a 1-d tensor, or rows along the last axis; then values has as many rows
+        self     a 1-d tensor, or rows along the last axis; then values has as many rows; NaN come last
         right    after equal elements instead of before them; so does side="right"
         sorter   the order of an unsorted tensor, as `argsort` gives it
 
@@ -68,8 +68,7 @@ class Searching(Tensor):
             candidate = found + step
             with trusted():
                 element = ordered.gather(self.ndim - 1, (candidate - 1).minimum(size - 1))
-            # written so that NaN belongs behind all others
-            passed = ~(element > queries) if after else ~(element >= queries)
+            passed = _is_before(element, queries, after)
             found = ((candidate <= size) & passed).where(candidate, found)
             step //= 2
         return found.reshape(shape).cast(dtypes.int32 if out_int32 else place_dtype(size))  # type: ignore[no-any-return]
@@ -363,6 +362,15 @@ def _bin_of(x: Any, edges: Any) -> Any:
     last = edges._window(0, count, count + 1)
     place = (x == last).where(count - 1, place)
     return ((place < 0) | (x > last) | (x != x)).where(count, place)
+
+
+def _is_before(element: Tensor, query: Tensor, or_equal: bool) -> Tensor:
+    """Whether an element of an order precedes a query, or equals it; NaN are equal, and follow all others."""
+    before = (element <= query) if or_equal else (element < query)
+    if not dtypes.is_float(query.dtype):
+        return before
+    last = query.isnan()
+    return before | (last if or_equal else last & ~element.isnan())
 
 
 @trusted()

@@ -344,23 +344,30 @@ class SVD(Function):
         count = vmax(s.shape[-1])  # further columns of U and rows of Vh are any basis: nothing flows
         u, grad_u = (x._window(x.ndim - 1, 0, count) for x in (u, grad_u))
         vh, grad_vh = (x._window(x.ndim - 2, 0, count) for x in (vh, grad_vh))
-        square = s * s
-        gap = square.unsqueeze(-2) - square.unsqueeze(-1)
-        same = gap == 0
-        inverse_gap = same.where(0.0, same.where(1.0, gap).reciprocal())
+        # sⱼ / (sⱼ² - sᵢ²) as a share of the sum, divided by the gap: no square and no reciprocal, which could
+        # be infinite, and no product with one where the gradient is 0
+        greatest = s.detach().max(-1, keepdim=True)
+        shares = s / (greatest == 0).where(1.0, greatest)
+        row, column = shares.unsqueeze(-2), shares.unsqueeze(-1)
+        share = row / (row + column == 0).where(1.0, row + column)
+        gap = s.unsqueeze(-2) - s.unsqueeze(-1)
         skew_u, skew_v = _t(u).dot(grad_u), vh.dot(_t(grad_vh))
-        inner = (skew_u - _t(skew_u)) * inverse_gap * s.unsqueeze(-2)
-        inner = inner + (skew_v - _t(skew_v)) * inverse_gap * s.unsqueeze(-1) + grad_s.diag_embed()
-        made = u.dot(inner)
-        inverse = (s == 0).where(0.0, (s == 0).where(1.0, s).reciprocal())
+        inner = (skew_u - _t(skew_u)) * share + (skew_v - _t(skew_v)) * _t(share)
+        made = u.dot(_over(inner, gap) + grad_s.diag_embed())
         if u.shape[-2] > u.shape[-1]:
-            scaled = grad_u * inverse.unsqueeze(-2)
+            scaled = _over(grad_u, s.unsqueeze(-2))
             made = made + scaled - u.dot(_t(u).dot(scaled))
         result = made.dot(vh)
         if vh.shape[-1] > vh.shape[-2]:
-            scaled = inverse.unsqueeze(-1) * grad_vh
+            scaled = _over(grad_vh, s.unsqueeze(-1))
             result = result + u.dot(scaled - scaled.dot(_t(vh)).dot(vh))
         return result, None
+
+
+def _over(x: Tensor, y: Tensor) -> Tensor:
+    """x / y, 0 where y is 0."""
+    made: Tensor = (y == 0).where(0.0, x / (y == 0).where(1.0, y))
+    return made
 
 
 def whole(a: Tensor, uplo: str) -> Tensor:
@@ -387,11 +394,9 @@ class Eigh(Function):
     def backward(self, grad_values: Tensor, grad_vectors: Tensor) -> tuple[Tensor, None]:
         values, vectors = self.saved_tensors
         gap = values.unsqueeze(-2) - values.unsqueeze(-1)
-        same = gap == 0
-        inverse_gap = same.where(0.0, same.where(1.0, gap).reciprocal())
         skew = _t(vectors).dot(grad_vectors)
         # of a symmetric matrix: what moves only one of two mirrored elements counts half for each
-        inner = (skew - _t(skew)) * (inverse_gap * 0.5) + grad_values.diag_embed()
+        inner = _over((skew - _t(skew)) * 0.5, gap) + grad_values.diag_embed()
         return vectors.dot(inner).dot(_t(vectors)), None
 
 

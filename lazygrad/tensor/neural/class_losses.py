@@ -328,7 +328,7 @@ class ClassLosses(Tensor):
 
         self            log probabilities (times, batch, classes), or (times, classes)
         targets         (batch, longest), or all texts one after another in a 1-d tensor
-        input_lengths   how many times count, of each sample
+        input_lengths   how many times count, of each sample; where none do, an empty text has the loss 0
         target_lengths  how many classes a text has, of each sample
         blank           the class that separates
         zero_infinity   texts that do not fit count 0 instead of infinity
@@ -367,6 +367,11 @@ class ClassLosses(Tensor):
         if not (isinstance(classes, int) and 0 <= blank < classes):
             raise ValueError(f"ctc_loss: blank must be one of {classes} classes, not {blank}")
         ends, sizes = self._lengths(input_lengths, batch), self._lengths(target_lengths, batch)
+        for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
+            most = times if name == "input_lengths" else self._operand(targets).shape[-1]
+            for length in lengths if isinstance(lengths, (tuple, list)) else ():
+                if not 0 <= length <= most:
+                    raise ValueError(f"ctc_loss: {name} are numbers from 0 to {most}, not {length}")
         texts = self._padded_texts(self._operand(targets), sizes, batch)
         logs = self.cast(least_upper_dtype(self._float().dtype, dtypes.float32))
         longest: Any = texts.shape[1]
@@ -384,7 +389,8 @@ class ClassLosses(Tensor):
         impossible = -1e30
         place = self._make(iota(width, counting_dtype(width), self.device))
         first = (place == 0) | ((place == 1) & (sizes > 0).unsqueeze(1))
-        state = first.where(scores[0], impossible)
+        nothing_yet = (place == 0).where(0.0, impossible)  # all that there is where no time counts
+        state = (ends > 0).unsqueeze(1).where(first.where(scores[0], impossible), nothing_yet)
         for time in range(1, times):
             one = state._pad_constant(((0, 0), (1, 0)), impossible)._window(1, 0, width)
             two = state._pad_constant(((0, 0), (2, 0)), impossible)._window(1, 0, width)

@@ -129,6 +129,8 @@ class Statistics(Tensor):
         q              a number in [0, 1], or a 1-d tensor of them, which becomes the first axis of the result
         interpolation  between two elements: linear, lower, higher, midpoint or nearest
 
+        Between two infinities, and at one, linear and midpoint give NaN, as in PyTorch; the others choose.
+
         >>> Tensor([1.0, 2.0, 4.0]).quantile([0.5, 0.75]).tolist()
         [2.0, 3.0]
         """
@@ -183,8 +185,7 @@ class Statistics(Tensor):
             weight = place - low if interpolation == "linear" else (place != low).where(0.5, 0.0)
             far = weight >= 0.5  # from the nearer end, so that both ends are exact
             step = second - first
-            between = far.where(second - step * (1.0 - weight), first + step * weight)
-            first = (weight == 0.0).where(first, between)
+            first = far.where(second - step * (1.0 - weight), first + step * weight)
         missing = nan.any(-1, keepdim=True) if name == "quantile" else known == 0
         result = missing.where(math.nan, first).movedim(-1, 0)
         if keepdim:

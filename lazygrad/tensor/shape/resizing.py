@@ -120,15 +120,17 @@ class Resizing(Tensor):
         sizes, scales = self._new_sizes(size, scale_factor, bool(recompute_scale_factor))
         if mode == "area":
             return self._adaptive_avg(sizes, count, "interpolate")
-        x: Tensor = self.cast(self.dtype) if mode.startswith("nearest") else self._float()
+        chosen = mode.startswith("nearest")
         steps = list(enumerate(zip(sizes, scales, strict=True)))
         pixels = self.dtype is dtypes.uint8 and mode in _AXES_OF
         fixed = pixels and count == 2
+        # weights of narrow floats would not sum to 1; those of pixels are made for float32
+        x: Any = self if chosen else self.cast(dtypes.float32) if fixed else self._wide()
         if fixed:  # as PyTorch: rows first, whose pixels are rounded and limited too
             steps.reverse()
         for number, (i, (new, scale)) in enumerate(steps):
             if number and mode in _AXES_OF:
-                x = _pixels(x).contiguous()._float() if fixed else x.contiguous()
+                x = _pixels(x).contiguous().cast(dtypes.float32) if fixed else x.contiguous()
             corners = bool(align_corners)
             if antialias:
                 x = _smoothed(x, 2 + i, new, scale, corners, mode, fixed)
@@ -136,7 +138,7 @@ class Resizing(Tensor):
                 x = _WEIGHTED[mode](x, 2 + i, new, scale, corners, fixed)
             else:
                 x = _CHOSEN[mode](x, 2 + i, new, scale, corners)
-        return _pixels(x) if pixels else x
+        return _pixels(x) if pixels else x.cast(self.dtype if chosen else self._float().dtype)
 
     def _new_sizes(
         self, size: Any, scale_factor: Any, recompute: bool

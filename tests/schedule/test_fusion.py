@@ -262,6 +262,7 @@ def test_what_short_axes_share_is_not_stored_for_them():
         assert len(picture.grid_sample(grid, align_corners=False, **mode).kernels()) == 1
 
 
+@pytest.mark.choice
 def test_one_short_axis_shares_a_value_but_not_two():
     """Only one axis is computed at once beside the lanes: along a second one it would be computed anew."""
     value, one, two = memory(4096), memory(4, 4096), memory(4, 4, 4096)
@@ -451,5 +452,6 @@ def test_a_training_step_of_a_perceptron():
     assert kernels_of_a_training_step(128) == 7
 
 
+@pytest.mark.choice
 def test_the_update_of_large_weights_does_not_run_in_the_tiles_of_their_gradient():
     assert kernels_of_a_training_step(2048) == 9

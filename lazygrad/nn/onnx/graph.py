@@ -278,8 +278,8 @@ class Builder:
         shape = tuple(proto.dims)
         if any(size < 0 for size in shape) or math.prod(shape) > _MAX_DENSE:
             raise ValueError(
-                f"{self.name}: the sparse tensor {proto.values.name!r} has shape {list(shape)}, and dense at most "
-                f"{_MAX_DENSE} elements can be kept"
+                f"{self.name}: the sparse tensor {proto.values.name!r} has shape {list(shape)}, and at most "
+                f"{_MAX_DENSE} elements can be kept as a dense one"
             )
         dense = np.zeros(shape, values.dtype)
         try:

@@ -18,6 +18,7 @@ from ..ir.nest import closed_ranges, is_shared, stage_stores
 from ..ir.ops import Ops
 from ..ir.rewrite import transform
 from ..ir.uop import UOp
+from .checks import checked_where
 from .ranges import make_range
 
 
@@ -64,7 +65,8 @@ def _filled(stage: UOp, thread: UOp, count: int, fresh: int) -> UOp:
 
 
 def copied_where(store: UOp, condition: UOp) -> UOp:
-    """The STORE, and what is loaded for it, where a condition holds; or the FETCH."""
+    """The STORE, and what is loaded and checked for it, where a condition holds; or the FETCH."""
+    store = checked_where(store, lambda check: condition)
     loads = [node.src[0] for node in store.src[1].toposort() if node.op is Ops.LOAD]
     guarded = {a: a.replace(src=(*a.src[:2], _both(a.src[2:], condition))) for a in loads}
     value = index.substitute((store.src[1],), guarded)[store.src[1]]

@@ -26,7 +26,7 @@ from ..shape import Shape, shape_of, shape_text
 from ..simplify import fold
 from ..simplify.validity import beyond, simplified
 from .axes import Store, arrange
-from .checks import only_checked
+from .checks import asked_where, only_checked
 from .computed_places import computed_place
 
 Indices = tuple[UOp, ...]
@@ -103,30 +103,30 @@ def _scatter(indexer: Indexer, store: UOp, axes: Indices, own: frozenset[UOp]) -
     """A store to computed places, one after the other in row-major order.
 
     Along an axis that the place does not depend on, what arrives there is combined first: the last value is
-    the one that stays, or the values are reduced by the STORE's op.
+    the one that stays, or the values are reduced by the STORE's op. What is there before is loaded in each
+    turn of all other axes, whatever becomes of the place.
     """
     buffer, view, value, where = store.src
     combine: Ops | None = store.arg
     position, valid = indexer.position(where, axes, view.arg.shape[0])
     stored = indexer.value(value, axes)
     place, seen = view.arg.indexed((position,))
-    access = _access(buffer, place, index.all_of((valid, seen)))
+    access = fold(_access(buffer, place, index.all_of((valid, seen))))
     same_place = [axis for axis in axes if axis in own and axis not in ranges_of(access)]
     if same_place and combine is None:
         last = {axis: index.sub(axis.src[0], index.const(1)) for axis in same_place}
         stored = index.substitute((stored,), dict(last))[stored]
         some = [index.less(ZERO, axis.src[0]) for axis in same_place]
-        access = _access(buffer, place, index.all_of((valid, seen, *some)))
+        access = _access(buffer, access.src[1], index.all_of((*access.src[2:], *some)))
     elif same_place and combine is not None:
         inner = [indexer.reduce_range(axis.src[0]) for axis in same_place]
         stored = index.substitute((stored,), dict(zip(same_place, inner, strict=True)))[stored]
         stored = UOp(Ops.REDUCE, stored.dtype, (stored, *inner), combine)
     if combine is not None:
-        before = UOp(Ops.LOAD, stored.dtype, (access,))
+        turns = [axis for axis in axes if axis in own and axis not in same_place]
+        before = UOp(Ops.LOAD, stored.dtype, (access, *turns))
         stored = UOp(combine, stored.dtype, (before, stored))
-    # where places are loaded one sees that the order matters; where they are arithmetic a mark says so
-    loaded = any(node.op is Ops.LOAD for node in access.src[1].toposort())
-    node = UOp(Ops.STORE, dtypes.void, (access, stored), None if loaded else Ops.SCATTER)
+    node = UOp(Ops.STORE, dtypes.void, (access, stored), Ops.SCATTER)
     return Store(node, own.difference(same_place), True)
 
 
@@ -335,9 +335,8 @@ def _check(node: UOp, where: UOp, src: list[UOp]) -> UOp:
     memory = node.src[3]
     if good.op is Ops.CONST and good.arg:
         return value
-    asked = good if where is TRUE else UOp(Ops.WHERE, good.dtype, (where, good, TRUE))
     arg = node.arg._replace(memory=memory.arg, checks=memory.dtype.size // WORDS)  # type: ignore[attr-defined]
-    checked = UOp(Ops.CHECK, value.dtype, (value, asked, place), arg)
+    checked = UOp(Ops.CHECK, value.dtype, (value, asked_where(where, good), place), arg)
     return index.all_of((checked, good)) if value is good and good.op is not Ops.CONST else checked
 
 

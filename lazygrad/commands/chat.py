@@ -117,6 +117,8 @@ class Chat:
             try:
                 while self.session.busy and not stop.asked:
                     for event in self.session.step():
+                        if event.error is not None:
+                            raise event.error
                         last = time.perf_counter()
                         statistics.tokens += 1
                         statistics.first_s = statistics.first_s or last - begin

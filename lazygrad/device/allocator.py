@@ -43,8 +43,8 @@ class Owner(Protocol):
     def release(self) -> None: ...
 
 
-#: Owners that have ended and still have their memory: it is taken back with the next allocation, and before
-#: anybody asks how much is in use.
+#: Owners that have ended and still have their memory: it is taken back when the next one begins, at the next
+#: allocation, and before anybody asks how much is in use. So no more of them wait than have just ended.
 ended: deque[Owner] = deque()
 
 

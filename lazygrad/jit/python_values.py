@@ -265,7 +265,9 @@ def why_not_compared(value: Any) -> str | None:
             f"is an iterator (a {kind.__name__}), and every later call would use what it gave in the "
             "capture; call next() outside and pass what it gives as an argument"
         )
-    if kind.__module__.partition(".")[0] == "torch" and hasattr(value, "data_ptr"):
+    if hasattr(kind, "data_ptr") and any(
+        base.__module__.partition(".")[0] == "torch" for base in kind.__mro__
+    ):
         return "is a tensor of torch, which later calls could not compare; make it a lazygrad Tensor"
     return None
 

@@ -1,27 +1,32 @@
 """Chat templates: jinja2 programs that come with a model and write a conversation as one text.
 
 They are other people's programs, so they run in jinja2's sandbox, which gives them no way to Python's own
-objects, and no file. What templates are written for is there: `raise_exception`, `strftime_now`, a filter
-`tojson` that leaves letters as they are, and the tokens that begin and end a text.
+objects, and no file, and within bounds (`template_limits.py`). What templates are written for is there:
+`raise_exception`, `strftime_now`, a filter `tojson` that leaves letters as they are, the tag `generation` around
+what the assistant says, and the tokens that begin and end a text.
 """
 
 from __future__ import annotations
 
 import datetime
+import functools
 import json
-import sys
-import time
-import types
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-#: How long a template may take; those of known models take milliseconds.
-SECONDS = 5.0
+from .template_limits import (
+    SHOWN,
+    TemplateRefused,
+    joined,
+    limited,
+    limited_filter,
+    made,
+    price_binary,
+    price_call,
+    written,
+)
 
-
-class TemplateRefused(ValueError):
-    """A chat template that cannot be used, or that refuses the messages."""
+__all__ = ["ChatTemplate", "TemplateRefused"]
 
 
 class ChatTemplate:
@@ -48,57 +53,102 @@ class ChatTemplate:
         for message in messages:
             if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
                 raise TypeError(f'a message is {{"role": ..., "content": ...}}, not {message!r}')
-        if self._compiled is None:
-            self._compiled = _compiled(self.source)
         values = self.variables | variables
         values |= {"messages": list(messages), "tools": list(tools) if tools else None}
         values["add_generation_prompt"] = add_generation_prompt
         try:
-            with _deadline(SECONDS):
+            with limited(self.source, values):
+                if self._compiled is None:
+                    self._compiled = _environment()().from_string(self.source)
                 return str(self._compiled.render(**values))
         except TemplateRefused:
             raise
-        except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
-            raise TemplateRefused(f"the model's chat template fails on these messages: {error}") from error
-        except (RecursionError, MemoryError, OverflowError) as error:
-            raise TemplateRefused(f"the model's chat template does not end: {error}") from error
+        except jinja2.TemplateSyntaxError as error:
+            raise _refused("is not a jinja2 template", error) from error
+        except (RecursionError, MemoryError) as error:
+            raise _refused("does not end", error) from error
+        except Exception as error:  # whatever somebody else's program runs into
+            raise _refused("fails on these messages", error) from error
 
 
-@contextmanager
-def _deadline(seconds: float) -> Iterator[None]:
-    """Within the block, Python code that is called is interrupted after some seconds.
-
-    Only loops need that: whoever traces this thread already, a debugger, is not disturbed.
-    """
-    outer, end = sys.gettrace(), time.monotonic() + seconds
-
-    def trace(frame: types.FrameType, event: str, arg: Any) -> Any:
-        if time.monotonic() > end:
-            raise TemplateRefused(f"the model's chat template does not end within {seconds:g} seconds")
-        return trace
-
-    if outer is None:
-        sys.settrace(trace)
-    try:
-        yield
-    finally:
-        sys.settrace(outer)
+def _refused(what: str, error: Exception) -> TemplateRefused:
+    return TemplateRefused(f"the model's chat template {what}: {str(error)[:SHOWN] or type(error).__name__}")
 
 
-def _compiled(source: str) -> Any:
-    import jinja2
+@functools.cache
+def _environment() -> Any:
+    """jinja2's sandbox, in which every operation has its bounds."""
+    from jinja2 import compiler, nodes
+    from jinja2.ext import Extension, LoopControlExtension
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-    )
-    environment.filters["tojson"] = _to_json
-    environment.globals["raise_exception"] = _raise_exception
-    environment.globals["strftime_now"] = _strftime_now
-    try:
-        return environment.from_string(source)
-    except jinja2.TemplateError as error:
-        raise TemplateRefused(f"the model's chat template is not a jinja2 template: {error}") from error
+    class Generation(Extension):
+        """`{% generation %}` around what the assistant says, by which training masks are made: here its text."""
+
+        tags = {"generation"}
+
+        def parse(self, parser: Any) -> Any:
+            line = next(parser.stream).lineno
+            body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+            return nodes.Scope(body, lineno=line)
+
+    class Code(compiler.CodeGenerator):
+        """Python code in which what has no hook in jinja2 is weighed too: lists, slices, `~`."""
+
+        def _made(self, visit: Any, node: Any, frame: Any) -> None:
+            self.write("environment.made(")
+            visit(node, frame)
+            self.write(")")
+
+        def visit_List(self, node: Any, frame: Any) -> None:
+            self._made(super().visit_List, node, frame)
+
+        def visit_Dict(self, node: Any, frame: Any) -> None:
+            self._made(super().visit_Dict, node, frame)
+
+        def visit_Tuple(self, node: Any, frame: Any) -> None:
+            if node.ctx == "load":
+                self._made(super().visit_Tuple, node, frame)
+            else:
+                super().visit_Tuple(node, frame)
+
+        def visit_Getitem(self, node: Any, frame: Any) -> None:
+            if isinstance(node.arg, nodes.Slice):
+                self._made(super().visit_Getitem, node, frame)
+            else:
+                super().visit_Getitem(node, frame)
+
+        def visit_Concat(self, node: Any, frame: Any) -> None:
+            self.write("environment.concat((")
+            for each in node.nodes:
+                self.visit(each, frame)
+                self.write(", ")
+            self.write("))")
+
+    class Sandbox(ImmutableSandboxedEnvironment):
+        code_generator_class = Code
+        intercepted_binops = frozenset(ImmutableSandboxedEnvironment.default_binop_table)
+        concat = staticmethod(joined)
+        made = staticmethod(made)
+
+        def __init__(self) -> None:
+            own = [Generation, LoopControlExtension]
+            super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=own, finalize=written)
+            self.filters["tojson"] = _to_json
+            self.filters = {name: limited_filter(name, run) for name, run in self.filters.items()}
+            self.globals["raise_exception"] = _raise_exception
+            self.globals["strftime_now"] = _strftime_now
+            del self.globals["lipsum"]  # long texts of no meaning
+
+        def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+            price_binary(operator, left, right)
+            return made(super().call_binop(context, operator, left, right))
+
+        def call(__self, __context: Any, __called: Any, *values: Any, **named: Any) -> Any:  # noqa: N805
+            price_call(__called, values, named)
+            return made(super().call(__context, __called, *values, **named))
+
+    return Sandbox
 
 
 def _to_json(value: Any, indent: int | None = None, ensure_ascii: bool = False, **options: Any) -> str:
@@ -107,7 +157,7 @@ def _to_json(value: Any, indent: int | None = None, ensure_ascii: bool = False, 
 
 
 def _raise_exception(message: str) -> None:
-    raise TemplateRefused(f"the model's chat template refuses the messages: {message}")
+    raise TemplateRefused(f"the model's chat template refuses the messages: {str(message)[:SHOWN]}")
 
 
 def _strftime_now(form: str) -> str:

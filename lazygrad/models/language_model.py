@@ -95,6 +95,8 @@ def _pieces(session: Session, handle: int) -> Iterator[str]:
     try:
         while session.busy:
             for event in session.step():
+                if event.error is not None:
+                    raise event.error
                 if event.piece:
                     yield event.piece
     finally:

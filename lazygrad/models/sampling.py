@@ -86,14 +86,21 @@ class Sampler:
         """The next token, which counts as seen from then on.
 
         logits  (vocabulary,); not written
+
+        ArithmeticError where they are no numbers, so that none is the largest.
         """
-        token = self._drawn(logits)
+        with np.errstate(all="ignore"):  # a penalty may be as large as it likes
+            token = self._drawn(logits)
         self.seen.add(token)
         self.counts[token] = self.counts.get(token, 0) + 1
         return token
 
     def _drawn(self, logits: np.ndarray) -> int:
         scores = self._penalised(logits)
+        top = scores.max()
+        if not top > -math.inf:  # NaN is not either
+            what = "NaN among its logits" if math.isnan(top) else "no logit above -inf"
+            raise ArithmeticError(f"the model gave {what}, so no token can be chosen")
         if self.sampling.temperature == 0:
             return int(scores.argmax())
         tokens, probabilities = distribution(scores, self.sampling)
@@ -128,11 +135,13 @@ def distribution(scores: np.ndarray, sampling: Sampling) -> tuple[np.ndarray, np
     tokens = np.arange(len(scores))
     if 0 < sampling.top_k < len(scores):
         tokens = np.argpartition(scores, -sampling.top_k)[-sampling.top_k :]
-    scaled = scores[tokens].astype(np.float64) / sampling.temperature
+    # From the largest on, which is 0 then: a temperature may be as small as it likes, and a logit infinite.
+    scores, top = scores[tokens].astype(np.float64), float(scores.max())
+    scaled = np.where(scores == top, 0.0, scores - top) / sampling.temperature
     if sampling.top_p < 1:  # needs an order; equal tokens by their number
         order = np.lexsort((tokens, -scaled))
         tokens, scaled = tokens[order], scaled[order]
-    weights = np.exp(scaled - scaled.max())
+    weights = np.exp(scaled)
     probabilities = weights / weights.sum()
     if sampling.top_p < 1:
         before = np.cumsum(probabilities) - probabilities

@@ -30,16 +30,18 @@ class Event(NamedTuple):
     """What one step brought to one sequence.
 
     handle    which sequence, as `add` gave it
-    token     the token that was chosen
+    token     the token that was chosen; None where there is none
     piece     the text that is complete now; may be empty
     finished  None while it goes on; "stop" after a stop word or a token that ends a text, "length" after
-              `max_tokens` or at the end of the context
+              `max_tokens` or at the end of the context, "error" where it failed
+    error     what it failed with; the other sequences go on
     """
 
     handle: int
-    token: int
+    token: int | None
     piece: str
     finished: str | None
+    error: Exception | None = None
 
 
 class Model(Protocol):
@@ -170,14 +172,22 @@ class Session:
         return bool(self._live)
 
     def step(self) -> list[Event]:
-        """Read a piece of one prompt, and decode one token of every sequence whose prompt was read before."""
+        """Read a piece of one prompt, and decode one token of every sequence whose prompt was read before.
+
+        What fails for one sequence alone (its prompt has no room in memory, its numbers are NaN) ends that
+        sequence, with an event that says so. What a step raises has failed for all.
+        """
         self._seat()
         decoding = [slot for slot in self._slots if slot.sequence and not slot.sequence.is_reading]
         events = self._decode(decoding) if decoding else []
         reading = [slot for slot in self._slots if slot.sequence and slot.sequence.is_reading]
         if reading:
             first = min(reading, key=lambda slot: slot.sequence.handle if slot.sequence else 0)
-            events += self._read(first)
+            try:
+                events += self._read(first)
+            except Exception as error:
+                events.append(self._failed(first, error))
+                first.tokens = []  # what was written of it nobody knows
         return [event for event in events if event.finished or event.handle in self._live]
 
     # ---- prompts ----
@@ -251,6 +261,11 @@ class Session:
                 del slot.tokens[room - 1 :]
                 tokens.append(0)
                 starts.append(len(slot.tokens))
+        try:
+            self._stepper.reserve(reach)
+        except Exception as error:  # no memory for the longest: the others need no more than there is
+            longest = max(decoding, key=lambda slot: slot.sequence.read if slot.sequence else 0)
+            return [self._failed(longest, error)]
         logits = self._stepper.decode(tokens, starts, reach)
         events = []
         for slot, line in zip(slots[:rows], logits, strict=True):
@@ -261,6 +276,22 @@ class Session:
         return events
 
     def _chosen(self, slot: Slot, logits: np.ndarray) -> Event:
+        """The next token of a sequence; where there is none, its end."""
+        try:
+            return self._choose(slot, logits)
+        except Exception as error:
+            return self._failed(slot, error)
+
+    def _failed(self, slot: Slot, error: Exception) -> Event:
+        """End one sequence, which failed; the others go on."""
+        sequence = slot.sequence
+        assert sequence is not None  # the caller has it
+        with self._lock:
+            self._live.discard(sequence.handle)
+            slot.sequence = None
+        return Event(sequence.handle, None, "", "error", error)
+
+    def _choose(self, slot: Slot, logits: np.ndarray) -> Event:
         """Choose a token, and see whether the sequence ends with it."""
         sequence = slot.sequence
         assert sequence is not None  # the caller has it

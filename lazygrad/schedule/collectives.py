@@ -135,6 +135,8 @@ def laid(value: UOp, target: MultiArg) -> UOp:
     if arg == target:
         return value
     check_same_devices(arg, target)
+    if target.is_pending:  # a sum on each device is no term of it
+        assert arg.mesh == target.mesh and settled(target, but=arg).places == target.places, (arg, target)
     if arg.mesh != target.mesh:
         value = on_each(value)
         if arg.mesh.devices == target.mesh.devices:
@@ -179,9 +181,9 @@ def moved_along(value: UOp, axis: int, wanted: Sequence[tuple[int, int]]) -> UOp
     shape = shape_of(value)
     parts = []
     for place in arg.here:
-        box = list(box_at(arg, shape, place))
+        at, box = list(coordinates(arg.mesh, place)), list(box_at(arg, shape, place))
         box[axis] = wanted[number_along(arg.mesh, place, along)]
-        parts.append(fetch(value, box, arg.devices[place]))
+        parts.append(_pieces(value, tuple(box), arg.devices[place], at, (axis,)))
     return multi(parts, target)
 
 

@@ -87,9 +87,13 @@ def without_axis(arg: MultiArg, axis: int, place: Place = None) -> MultiArg:
     return layout(arg.mesh, places, {a: e for a, e in arg.ends if a != axis})
 
 
-def settled(arg: MultiArg) -> MultiArg:
-    """The layout with copies of what is pending."""
-    places = [None if isinstance(place, Ops) else place for place in arg.places]
+def settled(arg: MultiArg, but: MultiArg | None = None) -> MultiArg:
+    """The layout with copies of what is pending, but for what another layout of that mesh has pending."""
+    stay = (None,) * len(arg.places) if but is None else but.places
+    places = [
+        None if isinstance(place, Ops) and place is not other else place
+        for place, other in zip(arg.places, stay, strict=True)
+    ]
     return layout(arg.mesh, places, dict(arg.ends))
 
 

@@ -158,12 +158,14 @@ class Separation:
 
     def _lay(self, source: UOp, value: UOp, target: MultiArg) -> UOp:
         node = source if source in self.value else effective(source)
+        if target.is_pending:  # terms stay terms, along some axes of the mesh at least
+            return laid(value, target)
         if value.arg.is_pending and node.op in _SUMMED_BELOW:
             # the sum may be read by another movement, too, and is no larger
             if target == settled(value.arg) or self._expanded(source):
                 below = self.settled(node.src[0])
                 return laid(self.rules[node.op](self, node, (below,)), target)
-        if value.arg.is_pending and node.op in ELEMENTWISE and not target.is_pending:
+        if value.arg.is_pending and node.op in ELEMENTWISE:
             terms = {s for s in node.src if is_multi(self.of(s)) and self.of(s).arg.is_pending}
             if len(terms) == 1 or any(self.readers.get(term, 0) > 1 for term in terms):
                 columns = [self.parts_as(s, target) for s in node.src]
@@ -229,7 +231,9 @@ _SUMMED_BELOW = (MOVEMENT - {Ops.SHRINK}) | {Ops.DETACH}
 
 
 def _kept(below: MultiArg, above: MultiArg, target: MultiArg) -> MultiArg:
-    """The layout of a value that is moved, in which is split what `target` wants split as it is `above`."""
+    """The layout of a value that is moved, in which is split what `target` wants split as it is `above`, and
+    pending what is pending there.
+    """
     places = above.places if below.mesh == above.mesh == target.mesh else ()
     for number, place in enumerate(places):
         same = place == target.places[number]
@@ -238,7 +242,7 @@ def _kept(below: MultiArg, above: MultiArg, target: MultiArg) -> MultiArg:
             same = same and mesh_axes(above, place) == mesh_axes(target, place)  # type: ignore[arg-type]
         if not same and is_axis(below.places[number]):
             below = without_axis(below, below.places[number])  # type: ignore[arg-type]
-    return settled(below) if places else copied(below.mesh)
+    return settled(below, but=target) if places else copied(below.mesh)
 
 
 #: What hands on how its reader lies.

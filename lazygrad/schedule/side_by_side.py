@@ -15,16 +15,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from ..codegen.chosen import chosen, launch_cycles, lowered
 from ..codegen.opt import OptOps
 from ..codegen.written import is_written
+from ..decisions import yes_or_no
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
 from ..shape.sizes import vmax
+from ..structure import structure_of
 from ..target import Target
 from .as_one import have_names, joined
 from .followers import ast_of, may_follow, pieces_of, reads_of
@@ -157,12 +159,14 @@ class _Joining:
             if costs[0].in_pieces is not cost.in_pieces:
                 return None
             short = min(cost.cycles, cycles) <= SHORT * self._saved(cost)
+            short = yes_or_no("nests", self._structure(number, others), short, lambda: True)
             return Cost(cost.cycles + cycles, cost.in_pieces) if short else None
         in_pieces = cost.in_pieces or costs[0].in_pieces
         total, shorter = cost.cycles + cycles, min(cost.cycles, cycles)
         # several may be long enough for pieces, of which each is not
         may_be_cut = in_pieces or (self.fork > 0 and total >= 2 * self.fork)
-        if shorter > SHORT_BEHIND * self._saved(Cost(total, may_be_cut)):
+        short = shorter <= SHORT_BEHIND * self._saved(Cost(total, may_be_cut))
+        if not yes_or_no("following_nests", self._structure(number, others), short, lambda: True):
             return None
         if waits and not may_follow(self.template, number, others):
             return None
@@ -174,9 +178,13 @@ class _Joining:
             return None
         if may_be_cut and pieces_of(ast, self.target) > 1:
             return Cost(total, True)
-        if in_pieces or alone or shorter > SHORT_BEHIND * self._saved(Cost(total, False)):
+        if in_pieces or alone or (short and shorter > SHORT_BEHIND * self._saved(Cost(total, False))):
             return None
         return Cost(total, False)
+
+    def _structure(self, number: int, others: Sequence[int]) -> Callable[[], str]:
+        """Gives the structure of a kernel and those of a set."""
+        return lambda: structure_of([self.kernels[n].kernel.ast for n in (*others, number)])
 
     def _may_be_one(self, number: int, others: Sequence[int]) -> bool:
         """Whether nothing but their time speaks against a kernel with those of a set."""

@@ -131,15 +131,26 @@ class Api:
             Route("/v1/chat/completions", chat, methods=["POST"]),
         ]
         handlers = {ApiError: api_error, HTTPException: http_error, Exception: bug}
-        return Starlette(routes=routes, exception_handlers=handlers)
+        inner = Starlette(routes=routes, exception_handlers=handlers)
+
+        async def of_this_machine(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+            error = self._wrong_host(dict(scope["headers"]).get(b"host", b""))
+            await (inner(scope, receive, send) if error is None else Json.of(error).send(send))
+
+        return of_this_machine
 
     # ---- who may ----
 
+    def _wrong_host(self, header: bytes) -> ApiError | None:
+        """What is said to a request that names another machine, whatever it asks for."""
+        name = _host(header.decode("latin-1"))
+        if self.hosts is None or name in self.hosts:
+            return None
+        said = f"this server answers to {', '.join(self.hosts)}, not to {name!r}"
+        return ApiError(403, said, code="wrong_host")
+
     def _admit(self, request: Any) -> None:
-        """ApiError where this client may not ask."""
-        if self.hosts is not None and (name := _host(request.headers.get("host", ""))) not in self.hosts:
-            said = f"this server answers to {', '.join(self.hosts)}, not to {name!r}"
-            raise ApiError(403, said, code="wrong_host")
+        """ApiError where this client has no key."""
         if self.key is None:
             return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")

@@ -29,8 +29,10 @@ class Batch(Protocol):
     def add(self, prompt: Sequence[int], sampling: Any, max_tokens: int, stop: Sequence[str]) -> Any:
         """Begin a sequence; a name for it."""
 
-    def step(self) -> Iterable[tuple[Any, int | None, str, str | None]]:
-        """The next token of every sequence: (name, token, text that is certain, why it ended or None)."""
+    def step(self) -> Iterable[tuple[Any, int | None, str, str | None, Exception | None]]:
+        """The next token of every sequence: (name, token, text that is certain, why it ended or None, what it
+        failed with or None).
+        """
 
     def cancel(self, handle: Any) -> None:
         """End a sequence."""
@@ -247,14 +249,10 @@ class Engine:
             row = ticket.rows[number]
             try:
                 handle = batch.add(row.prompt, row.sampling, row.max_tokens, row.stop)
-            except Exception as error:
-                self._free(ticket)
-                self._forget(ticket)
-                if isinstance(error, ValueError):  # this row is wrong, and the batch as it was
-                    ticket._put(Failed(ApiError(400, str(error))))
-                    continue
-                ticket._put(Failed(_lost(error)))
-                raise
+            except Exception as error:  # of this row; the batch is as it was
+                is_wrong = isinstance(error, ValueError)
+                self._end_alone(ticket, error, ApiError(400, str(error)) if is_wrong else _lost(error))
+                continue
             self._active[handle] = ticket, number
 
     def _step(self) -> None:
@@ -264,7 +262,7 @@ class Engine:
         slow: list[Ticket] = []
         rows_now = len(active)
         ended = 0
-        for handle, token, piece, reason in batch.step():
+        for handle, token, piece, reason, error in batch.step():
             found = active.get(handle)
             if found is None:
                 continue
@@ -272,7 +270,10 @@ class Engine:
             self.counts["tokens"] += token is not None
             if (token is not None or piece) and not ticket._put(Token(row, token, piece)):
                 slow.append(ticket)
-            if reason is not None:
+            if error is not None:
+                del active[handle]
+                self._end_alone(ticket, error, _lost(error))
+            elif reason is not None:
                 del active[handle]
                 ended += 1
                 ticket._put(End(row, reason))
@@ -307,6 +308,16 @@ class Engine:
     def _forget(self, ticket: Ticket) -> None:
         with self._change:
             self._waiting = [entry for entry in self._waiting if entry[1] is not ticket]
+
+    def _end_alone(self, ticket: Ticket, error: Exception, said: ApiError) -> None:
+        """End a request one of whose rows failed; all others go on."""
+        self._free(ticket)
+        self._forget(ticket)
+        if said.status >= 500:
+            self.counts["failures"] += 1
+            print("lazygrad serving: an answer failed", file=sys.stderr)
+            traceback.print_exception(error)
+        ticket._put(Failed(said))
 
     def _fail(self, error: Exception) -> None:
         self.counts["failures"] += 1

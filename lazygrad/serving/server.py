@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .app import LOOPBACK, Api, Limits, Served
+from .connections import timed_protocol
 from .engine import Engine
 
-#: Seconds in which the head of a request must have come.
-HEAD_S = 10.0
 #: Seconds by which connections that stay after the engine has ended are cut.
 CUT_S = 3.0
 #: How many connections are open at most besides those whose requests are computed or wait.
@@ -73,44 +72,11 @@ class Server:
         try:
             import starlette  # noqa: F401
             import uvicorn
-            from uvicorn.protocols.http.h11_impl import H11Protocol
         except ModuleNotFoundError as error:
             name = (error.name or "").partition(".")[0]
             raise ModuleNotFoundError(f'the server needs {name}: pip install "lazygrad[serve]"') from None
 
         engine = self.engine
-
-        class Connection(H11Protocol):  # type: ignore[misc]
-            """A connection that can be cut, and whose client must say what it wants in time."""
-
-            def connection_made(self, transport: Any) -> None:
-                super().connection_made(transport)
-                self.app_state: Any = {**self.app_state, "abort": transport.abort}
-                self._head: Any = None
-                self._expect_head()
-
-            def data_received(self, data: bytes) -> None:
-                super().data_received(data)
-                self._expect_head()
-
-            def _expect_head(self) -> None:
-                """Begin to wait for a head, if none is waited for; between requests uvicorn waits itself."""
-                begun = self.cycle is not None and not self.cycle.response_complete
-                if begun and self._head is not None:
-                    self._head.cancel()
-                    self._head = None
-                elif not begun and self._head is None:
-                    self._head = self.loop.call_later(HEAD_S, self._too_slow)
-
-            def _too_slow(self) -> None:
-                self._head = None
-                if self.cycle is None or self.cycle.response_complete:
-                    self.transport.abort()
-
-            def connection_lost(self, error: Exception | None) -> None:
-                if self._head is not None:
-                    self._head.cancel()
-                super().connection_lost(error)
 
         grace_s = self.grace_s
 
@@ -130,7 +96,7 @@ class Server:
 
         config = uvicorn.Config(
             self.api.app(),
-            http=Connection,
+            http=timed_protocol(),
             ws="none",
             lifespan="off",
             log_level="warning",

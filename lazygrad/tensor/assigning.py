@@ -204,6 +204,7 @@ class Assigning(Tensor):
         else:
             written = UOp(Ops.ASSIGN, self.dtype, (target, node), tracker)
         storage.move_to(written)
+        storage.note_write()
 
 
 def _put_back(chain: Sequence[UOp], node: UOp, memory: UOp) -> UOp:

@@ -14,6 +14,7 @@ from ..shape.movement import broadcast_to
 from ..shape.rules import shape_of
 from .computing import live_tensors
 from .face import Tensor
+from .observer import observing
 from .sources import constant
 from .storage import base_of, is_marked, rebase
 
@@ -32,6 +33,8 @@ class Backward(Tensor):
         >>> (lambda x: (x * x).sum().gradient(x))(Tensor([3.0], requires_grad=True))[0].tolist()
         [6.0]
         """
+        if observing.by is not None:
+            observing.by.makes_gradients()
         if gradient is None:
             if self.numel() != 1:
                 raise ValueError(
@@ -68,6 +71,8 @@ class Backward(Tensor):
         >>> (lambda x: ((x * x).sum().backward(), x.grad.tolist()))(Tensor([3.0], requires_grad=True))[1]
         [6.0]
         """
+        if observing.by is not None:
+            observing.by.makes_gradients()
         if not self._requires_grad:
             raise RuntimeError(
                 "backward() on a tensor that requires no gradient: no tensor it depends on has requires_grad"

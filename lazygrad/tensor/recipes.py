@@ -114,9 +114,11 @@ def by_recipe(compute: Callable[..., Any], tensor: type) -> Callable[..., Any] |
                 if new is not None:
                     _learn(_Method(compute, args, kwargs, tensor, nodes), new, result)
                 return as_new(result, tensor, (*args, *kwargs.values()) if kwargs else args)
+        if way.several:
+            return _several(way, nodes, tensor)
         result = _result(way, 0, nodes, tensor)
         if result is None:
-            result = _made(way, nodes, tensor)
+            (result,) = _made(way, nodes, tensor)
         result._own = True
         return result
 
@@ -197,13 +199,23 @@ def _look(node: UOp, tracks: bool | None, parent: Any) -> Any:
     return result
 
 
-def _made(way: Way, nodes: list[UOp], tensor: Any) -> Any:
-    """The first result, whose node is made at once."""
+def _several(way: Way, nodes: list[UOp], tensor: Any) -> tuple[Any, ...]:
+    """The results of a method that gives a tuple of new values."""
+    results = [_result(way, which, nodes, tensor) for which in range(len(way.results))]
+    if any(result is None for result in results):
+        results = _made(way, nodes, tensor)
+    for result in results:
+        result._own = True
+    return tuple(results)
+
+
+def _made(way: Way, nodes: list[UOp], tensor: Any) -> list[Any]:
+    """The results, whose nodes are made at once."""
     recipe = way.recipe()
     made = recipe.on(plain(nodes))
     for place in recipe.checks:
         told(made[place])
-    return tensor._computed(made[recipe.results[0]], way.tracks)
+    return [tensor._computed(made[place], way.tracks) for place in recipe.results]
 
 
 #: What is not known, as true as no recipe.

@@ -164,18 +164,18 @@ class Capture:
                 self.results.append(view)
             elif not all(isinstance(size, int) for size in value.shape):
                 order = lying_now(said)
+                slot = _slot(_own(value.permute(order)), made)
                 self.results.append(
-                    _Result(len(made), (), (), to_torch_dtype(value.dtype), said=said, order=order)
+                    _Result(slot, (), (), to_torch_dtype(value.dtype), said=said, order=order)
                 )
-                made.append(_own(value.permute(order)))
             else:
                 shape: Any = value.shape
                 way = _way(shape, said)
                 dtype = to_torch_dtype(value.dtype)
                 large = math.prod(shape) * value.dtype.itemsize >= LEAST
                 kept = Kept(way.shape, way.stride, dtype, POOL) if large else None
-                self.results.append(_Result(len(made), way.shape, way.stride, dtype, kept))
-                made.append(_own(laid(value, way)))
+                slot = _slot(_own(laid(value, way)), made)
+                self.results.append(_Result(slot, way.shape, way.stride, dtype, kept))
         return made
 
     @property
@@ -296,6 +296,16 @@ def _own(value: Tensor) -> Tensor:
     base, tracker = base_and_tracker(peel(latest(value.uop)))
     stored = base.op in _STORED and tracker.contiguous and tracker.size == math.prod(shape_of(base))
     return value if stored else value.contiguous()
+
+
+def _slot(value: Tensor, made: list[Tensor]) -> int:
+    """The place of a value among those that are made. A value that stays where its kernel leaves it may be
+    several results of the graph: it is made once.
+    """
+    found = next((slot for slot, each in enumerate(made) if each is value), len(made))
+    if found == len(made):
+        made.append(value)
+    return found
 
 
 def _base(value: Tensor) -> UOp:

@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from ..nn.logs import read_log
+from ..serving.connections import timed_protocol
 from .timeline import trace_events
 
 PAGE = Path(__file__).parent / "page"
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 #: What the first view does not need is asked for when a view does.
 PARTS = ("graphs", "events", "allocations", "arenas")
+#: How many connections are open at most; those that ask for nothing are cut after some seconds.
+CONNECTIONS = 512
 #: Names of this machine.
 HOSTS = ("localhost", "127.0.0.1", "[::1]")
 #: What a page of ours may do: nothing with another host, no code that is not one of its files.
@@ -32,12 +35,19 @@ HEADERS = {
 }
 
 
+def _row(rows: Sequence[Any], text: str) -> Any:
+    """The row of this number; None for none such."""
+    is_number = text.isascii() and text.isdecimal() and len(text) < 10
+    return rows[int(text)] if is_number and int(text) < len(rows) else None
+
+
 def application(recording: dict[str, Any], logs: Sequence[Path] = ()) -> Any:
     """The ASGI application: the page's files, `/recording.json` with what every view needs,
     `/parts/NAME.json` with what some need, `/kernels/N.json` and `/plans/N.json` with what there is to see
     of one, `/trace.json` for Perfetto, `/logs.json` with learning curves.
     """
     from starlette.applications import Starlette
+    from starlette.datastructures import Headers
     from starlette.responses import Response
     from starlette.routing import Route
 
@@ -56,54 +66,47 @@ def application(recording: dict[str, Any], logs: Sequence[Path] = ()) -> Any:
     }
     texts: dict[str, bytes] = {}
 
-    def answer(request: Any, kind: str, content: bytes) -> Any:
-        if not _is_ours(request.headers):
-            said = "this page answers to browsers on this machine only"
-            return Response(said, 403, HEADERS, "text/plain")
+    def answer(kind: str, content: bytes) -> Any:
         return Response(content, 200, HEADERS, kind)
 
-    def as_json(request: Any, value: Any) -> Any:
-        return answer(request, "application/json", json.dumps(value, separators=(",", ":")).encode())
+    def as_json(value: Any) -> Any:
+        return answer("application/json", json.dumps(value, separators=(",", ":")).encode())
 
-    def kept(request: Any, name: str, value: Any) -> Any:
+    def kept(name: str, value: Any) -> Any:
         """What does not change is written once."""
         if name not in texts:
             texts[name] = json.dumps(value, separators=(",", ":")).encode()
-        return answer(request, "application/json", texts[name])
+        return answer("application/json", texts[name])
 
     def missing(what: str) -> Any:
         return Response(f"there is no such {what}", 404, HEADERS, "text/plain")
 
     async def all_of_it(request: Any) -> Any:
-        return kept(request, "", whole)
+        return kept("", whole)
 
     async def part(request: Any) -> Any:
         name = request.path_params["name"]
-        return kept(request, name, recording[name]) if name in PARTS else missing("part")
+        return kept(name, recording[name]) if name in PARTS else missing("part")
 
     async def kernel(request: Any) -> Any:
-        number = request.path_params["number"]
-        if number >= len(brief):
-            return missing("kernel")
-        return as_json(request, recording["kernels"][number].get("details"))
+        found = _row(recording["kernels"], request.path_params["number"])
+        return missing("kernel") if found is None else as_json(found.get("details"))
 
     async def plan(request: Any) -> Any:
-        number = request.path_params["number"]
-        if number >= len(plans):
-            return missing("plan")
-        return as_json(request, {name: plans[number][name] for name in steps})
+        found = _row(plans, request.path_params["number"])
+        return missing("plan") if found is None else as_json({name: found[name] for name in steps})
 
     async def trace(request: Any) -> Any:
-        return as_json(request, trace_events(recording))
+        return as_json(trace_events(recording))
 
     async def curves(request: Any) -> Any:
-        return as_json(request, [{"name": path.name, "rows": _rows(path)} for path in logs])
+        return as_json([{"name": path.name, "rows": _rows(path)} for path in logs])
 
     routes = [
         Route("/recording.json", all_of_it),
         Route("/parts/{name}.json", part),
-        Route("/kernels/{number:int}.json", kernel),
-        Route("/plans/{number:int}.json", plan),
+        Route("/kernels/{number}.json", kernel),
+        Route("/plans/{number}.json", plan),
         Route("/trace.json", trace),
         Route("/logs.json", curves),
     ]
@@ -111,14 +114,20 @@ def application(recording: dict[str, Any], logs: Sequence[Path] = ()) -> Any:
         if path.suffix in TYPES:
             where = "/" if path.name == "index.html" else f"/{path.name}"
             routes.append(Route(where, _file(path, answer)))
-    return Starlette(routes=routes)
+    inner = Starlette(routes=routes)
+
+    async def of_this_machine(scope: Any, receive: Any, send: Any) -> None:
+        refused = Response("this page answers to browsers on this machine only", 403, HEADERS, "text/plain")
+        await (inner if _is_ours(Headers(scope=scope)) else refused)(scope, receive, send)
+
+    return of_this_machine
 
 
 def _file(path: Path, answer: Any) -> Any:
     content, kind = path.read_bytes(), TYPES[path.suffix]
 
     async def give(request: Any) -> Any:
-        return answer(request, kind, content)
+        return answer(kind, content)
 
     return give
 
@@ -166,7 +175,8 @@ class Server:
             log_level="warning",
             access_log=False,
             server_header=False,
-            limit_concurrency=64,
+            http=timed_protocol(),
+            limit_concurrency=CONNECTIONS,
             timeout_graceful_shutdown=1,
         )
         self._server = uvicorn.Server(config)

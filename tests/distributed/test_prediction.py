@@ -86,6 +86,39 @@ def test_a_send_takes_as_long_as_its_slowest_pair():
     assert links.seconds(arg, 2, range(9)) == pytest.approx(4000 / (50e9 * REACHED) + 8e-6)
 
 
+GROUP = tuple(f"NULL:{n}" for n in range(32))
+
+
+def received(kind, place, sends, receives, shape=(1000,), spans=(), count=32, text="nvlink8,ib400"):
+    """The bytes that a device gets over each level, of elements of two bytes."""
+    arg = CollectiveArg(kind, None, GROUP[:count], place, sends, receives, shape, spans)
+    return Links.of(text, "sm_90").received(arg, 2, range(count))
+
+
+def test_what_is_received_over_each_level():
+    """Of n bytes on 4 groups of 8: within the groups what they add up, between them an eighth of it."""
+    n, own = 2 * 32000, ((0, 1000),)
+    within, between = n * 7 / 8, n / 8 * 3 / 4
+    assert received("all_reduce", 0, ((0, 32000),), (32000,)) == [2 * within, 2 * between]
+    assert received("all_gather", 5, own, (1000,) * 32) == [within, between]
+    assert received("reduce_scatter", 5, own * 32, (1000,)) == [within, between]
+    assert received("all_to_all", 5, own * 32, (1000,) * 32) == [7 * 2000, 24 * 2000]
+    assert received("all_reduce", 0, ((0, 32000),), (32000,), count=8) == [2 * within, 0]
+    assert received("all_reduce", 0, ((0, 32000),), (32000,), count=4, text="host") == [2 * n * 3 / 4]
+
+
+@pytest.mark.parametrize(("place", "levels"), [(0, [0, 0]), (3, [2000, 0]), (8, [0, 2000]), (9, [2000, 0])])
+def test_a_broadcast_is_received_once(place, levels):
+    assert received("broadcast", place, (), (1000,) if place else ()) == levels
+
+
+@pytest.mark.parametrize(("place", "levels"), [(0, [0, 0]), (7, [4000, 0]), (8, [0, 4000])])
+def test_a_send_is_received_from_the_device_before(place, levels):
+    have = tuple((2 * n, 2 * n + 2) for n in range(9))
+    spans = (have, ((0, 0), *have[:-1]))
+    assert received("send", place, (), (), (0, 1000), spans, count=9) == levels
+
+
 def test_one_device_sends_nothing():
     assert Links.of("host", "").time("all_reduce", 1e9, 1e9, [3]) == 0
 
@@ -138,7 +171,8 @@ def test_a_step_on_many_devices(script, capsys):
     assert text.out.count("best") == 1
     # The sum of the second product, the gradients of both weights, and the loss.
     assert "\n  4 collectives take" in text.out
-    assert "over ib400 each device receives" in text.out
+    for link in ("nvlink8", "ib400"):
+        assert float(re.search(rf"over {link} each device receives (\S+) MB", text.out)[1]) > 0
 
 
 def test_meshes_are_tried(script, capsys):

@@ -125,3 +125,10 @@ def differ(function: Callable[..., Any], program: Program, backend: Any) -> None
 @given(programs())
 def test_torch(program: Program) -> None:
     play(program)
+
+
+@needs("torch")
+@fuzzed(quick=2, sweep=240, share=12)
+@given(programs(("scatters", "scatters", "writes")))
+def test_values_that_are_written_and_returned_with_copies(program: Program) -> None:
+    play(program)

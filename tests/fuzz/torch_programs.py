@@ -74,6 +74,28 @@ x.split(2)[0].add_(y); x.narrow(0, 0, 1).zero_(); x.data.add_(1); x.index_fill_(
 x.index_copy_(0, torch.tensor([1]), y); x.reshape(-1)[0] = 1; x.cumsum_(0); torch.add(x, y, out=x)
 x.expand(*x.shape).add_(1); x.resize_(x.shape); x.transpose_(0, -1); x.as_strided((2,), (1,)).add_(1)
 """
+#: What is x but for some of its elements.
+SCATTERS = """
+x.index_put((torch.tensor([0, 1]),), y); x.index_put((torch.tensor([0, 0]),), y, True)
+x.index_put((None, torch.tensor([k % 2])), y); x.index_add(0, torch.tensor([0, 1, 1]), y)
+x.index_copy(0, torch.tensor([1, 0]), y); x.index_fill(0, torch.tensor([0]), k); x.scatter(0, y.long() * 0, 2)
+x.scatter(0, y.long() * 0, y); x.scatter_add(0, y.long() * 0, y); x.select_scatter(y, 0, k % len(x))
+x.scatter_reduce(0, y.long() * 0, y, "prod"); x.scatter_reduce(0, y.long() * 0, y, "sum", include_self=False)
+x.scatter_reduce(0, y.long() * 0, y, "mean"); x.scatter_reduce(-1, y.long() * 0, y, "amax")
+x.slice_scatter(y, 0, k % 2); x.slice_scatter(y, 0, 0, 4, 2); x.diagonal_scatter(y)
+x.masked_scatter(x == x, y); x.put(torch.tensor([0, 2]), torch.stack([y.sum(), z.sum()]), True)
+torch.zeros_like(x).index_add(0, torch.tensor([0, 1, 1]), y)
+F.embedding(x.long() * 0, y); F.embedding_bag(x.long().reshape(1, -1) * 0, y); x[torch.tensor([1, 0, 1])]
+F.embedding_bag(x.long().reshape(-1) * 0, y, torch.tensor([0, 1]), mode="max"); x.bincount(); x.clone(); x.mT
+torch.cat([x, y]); x.flatten(); x.gather(0, y.long() * 0); x + y
+"""
+#: How a value is returned: itself, another look at it, a copy.
+COPIES = """
+x; x.clone(); x.clone(); x.contiguous(); x.detach().clone(); x.reshape(-1).clone(); x.mT.clone()
+x.mT.contiguous(); x.transpose(0, -1).clone(memory_format=torch.contiguous_format); x.view(x.shape)
+x[:1].clone(); x + 0; x * 1; x.to(x.dtype, copy=True); x.unsqueeze(0).clone(); torch.cat([x])
+torch.stack([x])[0]; x.new_empty(x.shape).copy_(x)
+"""
 
 
 class Kind(NamedTuple):
@@ -93,7 +115,9 @@ KINDS = {
     "rounded": Kind(_split(ROUNDED)),
     "steep": Kind(_split(STEEP), steep=True),
     "writes": Kind(_split(WRITES), writes=True),
+    "scatters": Kind(_split(SCATTERS)),
 }
+_COPIES = _split(COPIES)
 
 
 class Step(NamedTuple):
@@ -119,15 +143,23 @@ class Argument(NamedTuple):
 
 
 class Program(NamedTuple):
-    """What is given, what is done, how many values are returned. symbolic  whether sizes change."""
+    """What is given, what is done, how many values are returned.
+
+    symbolic  whether sizes change
+    copies    results besides them: of a value, the last first, and how it is copied
+    """
 
     arguments: tuple[Argument, ...]
     steps: tuple[Step, ...]
     returns: int
     symbolic: bool
+    copies: tuple[tuple[int, int], ...] = ()
 
 
-def programs() -> st.SearchStrategy[Program]:
+def programs(
+    kinds: Sequence[str] = ("plain", "plain", "rounded", "steep", "writes"),
+) -> st.SearchStrategy[Program]:
+    """Programs of steps of some kinds."""
     small = st.integers(0, 5)
     argument = st.builds(
         Argument,
@@ -136,14 +168,20 @@ def programs() -> st.SearchStrategy[Program]:
         st.integers(0, 4),
         st.booleans(),
     )
-    kind = st.sampled_from(["plain", "plain", "rounded", "steep", "writes"])
-    step = st.builds(Step, kind, st.integers(0, 199), st.tuples(small, small, small), st.tuples(small, small))
+    step = st.builds(
+        Step,
+        st.sampled_from(kinds),
+        st.integers(0, 199),
+        st.tuples(small, small, small),
+        st.tuples(small, small),
+    )
     return st.builds(
         Program,
         st.lists(argument, min_size=1, max_size=3).map(tuple),
         st.lists(step, min_size=3, max_size=14).map(tuple),
         st.integers(1, 4),
         st.sampled_from([False, False, False, True]),
+        st.lists(st.tuples(small, st.integers(0, len(_COPIES) - 1)), max_size=3).map(tuple),
     )
 
 
@@ -200,10 +238,25 @@ def text_of(program: Program, calls: Sequence[tuple[int, int]]) -> str:
         else:
             lines.pop()
             states = played()  # it may have written before it was refused
-    returned = ", ".join(names[-program.returns :])
+    returned = ", ".join([*names[-program.returns :], *_copies(program, names, states)])
     return (
         "\n    ".join([f"def function({', '.join(names[:count])}):", *lines, f"return [{returned}]"]) + "\n"
     )
+
+
+def _copies(program: Program, names: list[str], states: list[dict[str, Any]]) -> list[str]:
+    """The copies that PyTorch makes in each call."""
+    found = []
+    for place, number in program.copies:
+        name = names[-1 - place % len(names)]
+        text = _with_names(_COPIES[number], [name] * 5)
+        try:
+            for state in states:
+                eval(text, NAMES, state)
+        except (RuntimeError, IndexError):
+            continue
+        found.append(text)
+    return found
 
 
 def _with_names(text: str, names: Sequence[str]) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import pytest
 
 from lazygrad import Context, Tensor, TinyJit, Variable, nn
+from lazygrad.jit.errors import JitError
+from tests.helpers import needs, require
 from tests.jit.jit_support import captures, numbers
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -233,6 +237,36 @@ def test_a_variable_whose_value_nobody_reads_is_no_constant():
 
 
 # ---- modes and flags ----
+
+
+@needs("torch")
+@pytest.mark.parametrize("name", ["Tensor", "nn.Parameter", "nn.Module", "FloatTensor"])
+def test_a_class_of_pytorch_is_no_tensor_of_it(name):
+    torch = require("torch")
+    kind = operator.attrgetter(name)(torch)
+
+    class Own(torch.Tensor):
+        pass
+
+    for each in (kind, Own):
+        f = TinyJit(lambda x, each=each: x if isinstance(x, each) else x * 2)
+        assert [f(Tensor([float(call)])).item() for call in range(4)] == [0, 2, 4, 6]
+        assert captures(f) == 1
+
+
+@needs("torch")
+@pytest.mark.parametrize("is_own", [False, True])
+def test_a_tensor_of_pytorch_is_refused(is_own):
+    torch = require("torch")
+
+    class Own(torch.Tensor):
+        pass
+
+    held = torch.ones(1).as_subclass(Own) if is_own else torch.ones(1)
+    f = TinyJit(lambda x: x * float(held))
+    with pytest.raises(JitError, match="`held` is a tensor of torch, which later calls could not compare"):
+        for _ in range(3):
+            f(Tensor([1.0]))
 
 
 def test_training_mode_is_compared():

@@ -38,6 +38,43 @@ def test_temperature_divides_logits():
     assert np.allclose(probabilities[1] / probabilities[0], np.exp(2.0))
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"temperature": 5e-324},
+        {"temperature": 5e-324, "top_p": 0.5},
+        {"temperature": 5e-324, "top_p": 5e-324, "top_k": 3, "min_p": 1.0},
+        {"temperature": 1.0, "top_p": 5e-324},
+        {"temperature": 1e-300, "frequency_penalty": 1e308, "presence_penalty": -1e308},
+        {"temperature": 1e308, "top_k": 1},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("scale", [1.0, 1e30, 1e-30])
+def test_settings_at_their_ends_still_draw_the_most_likely(options, scale):
+    sampler = Sampler(Sampling(seed=0, **options))
+    assert sampler.choose(LOGITS * np.float32(scale)) == 1
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_logit_may_be_infinite(temperature):
+    sampler = Sampler(Sampling(temperature=temperature, top_p=0.9, seed=0))
+    assert sampler.choose(np.array([1.0, np.inf, -np.inf])) == 1
+    tiny = Sampler(Sampling(temperature=temperature, repetition_penalty=5e-324, seed=0), prompt=[2])
+    assert tiny.choose(np.array([1.0, 2.0, 3.0])) == 2
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_logits_that_are_no_numbers(temperature):
+    sampler = Sampler(Sampling(temperature=temperature))
+    with pytest.raises(
+        ArithmeticError, match="the model gave NaN among its logits, so no token can be chosen"
+    ):
+        sampler.choose(np.array([1.0, np.nan, 2.0]))
+    with pytest.raises(ArithmeticError, match="the model gave no logit above -inf"):
+        sampler.choose(np.array([-np.inf, -np.inf]))
+
+
 def test_greedy_takes_the_first_of_the_most_likely():
     assert Sampler(Sampling()).choose(np.array([0.0, 3.0, 3.0])) == 1
 

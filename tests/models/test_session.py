@@ -106,6 +106,55 @@ def test_cancelled_ones_say_nothing_more_and_free_their_slot(model):
     assert found[third] == greedy([7, 9, 3], 4)
 
 
+def test_one_that_fails_ends_alone(model, monkeypatch):
+    """Its numbers are NaN, say; in the third step."""
+    session = Session(model, slots=2)
+    first, second = session.add([5, 9, 3], max_tokens=4), session.add([7, 7], max_tokens=4)
+    sampler = session._waiting[0].sampler
+    choose, calls = sampler.choose, []
+
+    def broken(logits):
+        calls.append(logits)
+        return choose(logits if len(calls) < 3 else np.full_like(logits, np.nan))
+
+    monkeypatch.setattr(sampler, "choose", broken)
+    events = []
+    while session.busy:
+        events += session.step()
+    mine = [event for event in events if event.handle == first]
+    assert [event.token for event in mine] == [*greedy([5, 9, 3], 2), None]
+    assert mine[-1].finished == "error"
+    assert isinstance(mine[-1].error, ArithmeticError)
+    assert [event.token for event in events if event.handle == second] == greedy([7, 7], 4)
+    handle = session.add([5, 9, 3], max_tokens=4)  # the slot is as good as new
+    assert played(session)[handle] == greedy([5, 9, 3], 4)
+
+
+@pytest.mark.parametrize("when", ["reading", "decoding"])
+def test_one_for_which_there_is_no_memory_ends_alone(model, monkeypatch, when):
+    session = Session(model, slots=2)
+    first, second = session.add([5, 9, 3], max_tokens=3), session.add([7, 7], max_tokens=3)
+    events = [event for _ in range(2) for event in session.step()] if when == "decoding" else []
+    reserve, failures = session._stepper.reserve, [MemoryError("full")]
+
+    def once(length):
+        if failures:
+            raise failures.pop()
+        reserve(length)
+
+    monkeypatch.setattr(session._stepper, "reserve", once)
+    while session.busy:
+        events += session.step()
+    assert [event.handle for event in events if event.error is not None] == [first]
+    assert [event.token for event in events if event.handle == second] == greedy([7, 7], 3)
+
+
+def test_generate_raises_what_went_wrong(model, monkeypatch):
+    monkeypatch.setattr("lazygrad.models.sampling.Sampler.choose", lambda *_: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        list(model.generate([5, 9, 3], max_tokens=3))
+
+
 def test_seeds_make_sequences_the_same(model):
     def run(slots: int) -> list[int]:
         session = Session(model, slots=slots)

@@ -154,6 +154,24 @@ def test_a_step_that_fails_loses_its_answers_and_nothing_else(engine, toy, capsy
     assert toy.batches == 2
 
 
+@pytest.mark.parametrize("wrong", ["nan", "worse"])
+def test_a_row_that_fails_ends_its_request_and_no_other(engine, toy, wrong, capsys):
+    toy.hold()
+    going = Client(engine, "abcd")
+    toy.until(lambda: toy.running)
+    failing = Client(engine, wrong)
+    toy.allow()
+    *_, failed = failing.all()
+    assert failed.error.status == 500
+    assert failed.error.message in (
+        "computing the answer failed: ArithmeticError: NaN",
+        "computing the answer failed: KeyError: 'worse'",
+    )
+    assert going.text() == "ABCD"
+    assert toy.batches == 1
+    assert "an answer failed" in capsys.readouterr().err
+
+
 def test_a_batch_that_cannot_be_made_fails_who_waits(capsys):
     def broken():
         raise MemoryError

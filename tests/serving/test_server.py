@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from lazygrad.serving import app
+from lazygrad.serving import app, connections
 from lazygrad.serving import server as server_module
 from lazygrad.serving.app import Limits
 from tests.helpers import PATIENCE, needs, require
@@ -378,19 +378,28 @@ def test_a_client_that_does_not_read_holds_up_nobody_and_is_cut_off(reads_at_las
 
 
 def test_a_client_that_says_half_of_what_it_wants(toy, monkeypatch):
-    monkeypatch.setattr(server_module, "HEAD_S", 0.05)
+    monkeypatch.setattr(connections, "HEAD_S", 0.05)
     with serving(toy, limits=Limits(body_s=0.05)) as server:
         for head in ("", "POST /v1/chat/comp"):
             with connection(server) as sock:
                 sock.sendall(head.encode())
                 assert until_closed(sock) == b""
-        monkeypatch.setattr(server_module, "HEAD_S", PATIENCE)
+        monkeypatch.setattr(connections, "HEAD_S", PATIENCE)
         with connection(server) as sock:
             sock.sendall(
                 b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             )
             sock.sendall(b"Content-Length: 100\r\n\r\n{")
             assert b"408" in until_closed(sock).splitlines()[0]
+
+
+def test_a_client_that_takes_no_answer_is_cut_off(toy, monkeypatch):
+    monkeypatch.setattr(connections, "TAKE_S", 0.05)
+    toy.name = "x" * 30_000_000
+    with serving(toy) as server, connection(server, "GET /v1/models HTTP/1.1", receives=65536) as sock:
+        sock.recv(1)
+        until(lambda: not server._server.server_state.connections)
+        assert len(until_closed(sock)) < 30_000_000
 
 
 def until(holds: Any) -> None:
@@ -542,6 +551,16 @@ def test_another_name_that_leads_to_this_machine_is_refused(shared):
     assert (status, answer["error"]["code"]) == (403, "wrong_host")
     for name in ("localhost:1", "127.0.0.1", "[::1]:8000"):
         assert post(shared, b"{}", Host=name)[0] == 400
+
+
+@pytest.mark.parametrize("path", ["/health", "/v1/models", "/v1/models/toy", "/nowhere", "/v1/completions"])
+def test_whatever_another_name_asks_for_is_refused(shared, path):
+    for name in ("evil.example", "127.0.0.1.evil.example", "evil.example:8000", ""):
+        with connection(shared) as sock:
+            sock.sendall(f"GET {path} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n".encode())
+            found = until_closed(sock)
+        assert found.startswith(b"HTTP/1.1 403"), found
+        assert b"wrong_host" in found
 
 
 def test_without_its_libraries_it_says_how_to_get_them(toy, monkeypatch):

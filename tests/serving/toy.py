@@ -1,7 +1,7 @@
 """A model without tensors, whose steps a test can hold: its answer is the prompt in capitals.
 
 A prompt that begins with "forever" is answered with "la la la ..." as long as is allowed, "forever!" with
-pieces that are long themselves.
+pieces that are long themselves, and "nan" fails.
 """
 
 from __future__ import annotations
@@ -89,6 +89,8 @@ class ToyBatch:
         text = bytes(prompt).decode()
         if text == "badly":
             raise ValueError("the prompt is bad")
+        if text == "worse":
+            raise KeyError("worse")
         self.texts[name] = events(name, text, max_tokens, stop)
         self.toy.running.add(name)
         self.toy.note(added={"text": text, "sampling": sampling, "max_tokens": max_tokens, "stop": stop})
@@ -102,12 +104,18 @@ class ToyBatch:
             fault, toy.fault = toy.fault, None
             raise fault
         toy.note(steps=set(self.texts))
-        found = [next(text) for text in self.texts.values()]
+        found = [self.next(name) for name in self.texts]
         for event in found:
             if event.finished:
                 del self.texts[event.handle]
                 toy.running.discard(event.handle)
         return found
+
+    def next(self, name: int) -> Event:
+        try:
+            return next(self.texts[name])
+        except ArithmeticError as error:
+            return Event(name, None, "", "error", error)
 
     def cancel(self, handle: int) -> None:
         self.texts.pop(handle, None)
@@ -120,6 +128,8 @@ def events(name: int, text: str, max_tokens: int, stop: Sequence[str]) -> Iterat
     words = iter(text.upper())
     if text.startswith("forever"):
         words = itertools.repeat("la " * (1000 if text == "forever!" else 1))
+    if text == "nan":
+        raise ArithmeticError("NaN")
     for _ in range(max_tokens):
         word = next(words, None)
         if word is None or word in stop:

@@ -149,6 +149,15 @@ def test_nodes_of_a_recipe_have_the_line_of_their_call() -> None:
     }
 
 
+@pytest.mark.parametrize("sizes", [(4,) * 5, (4, 6, 8, 10, 12)])
+def test_a_method_gives_several_results_however_often_it_is_called(sizes: tuple[int, ...]) -> None:
+    for n in sizes:
+        x = Tensor(list(range(2 * n))).float().reshape(1, 1, 2, n).realize()
+        with Tensor.no_grad():
+            values, places = x.max_pool2d(2, return_indices=True)
+        assert values.tolist() == places.tolist() == [[[[n + 1 + 2 * k for k in range(n // 2)]]]]
+
+
 def test_a_wrong_argument_is_told_as_ever() -> None:
     for _ in range(5):
         numbers(3, 4) @ numbers(4, 2)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import textwrap
 import urllib.error
+import urllib.parse
 import urllib.request
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -16,7 +19,8 @@ from pathlib import Path
 import pytest
 
 from lazygrad.__main__ import main
-from lazygrad.viz.files import read_recording
+from lazygrad.serving import connections
+from lazygrad.viz.files import read_recording, write_recording
 from lazygrad.viz.schedule_text import largest_plan
 from lazygrad.viz.server import PAGE, PARTS
 from lazygrad.viz.svg import schedule_svg
@@ -78,7 +82,18 @@ def test_the_recording_is_served_in_parts(recorded):
 @needs("starlette", "uvicorn")
 @pytest.mark.parametrize(
     "path",
-    ["", "page.js", "recording.json", "parts/graphs.json", "kernels/0.json", "plans/0.json", "trace.json"],
+    [
+        "",
+        "page.js",
+        "recording.json",
+        "parts/graphs.json",
+        "kernels/0.json",
+        "plans/0.json",
+        "trace.json",
+        "kernels/999.json",
+        "parts/none.json",
+        "nowhere",
+    ],
 )
 def test_foreign_requests_are_refused(recorded, path):
     with serving(recorded) as url:
@@ -95,7 +110,42 @@ def test_foreign_requests_are_refused(recorded, path):
             status, body, _ = asked(url + path, **headers)
             assert (status, body) == (403, b"this page answers to browsers on this machine only"), headers
         for headers in ({"Host": own}, {"Host": "localhost"}, {"Origin": f"http://{own}"}):
-            assert asked(url + path, **headers)[0] == 200, headers
+            assert asked(url + path, **headers)[0] == (404 if re.search("999|none|nowhere", path) else 200)
+
+
+@needs("starlette", "uvicorn")
+@pytest.mark.parametrize("kind", ["kernels", "plans"])
+@pytest.mark.parametrize("name", ["9" * 5000, "-1", "1.0", "٣", "0x0", " 0", "x"])
+def test_numbers_of_nothing(recorded, kind, name):
+    with serving(recorded) as url:
+        assert asked(f"{url}{kind}/{urllib.parse.quote(name)}.json")[0] == 404
+
+
+def connected(url: str) -> socket.socket:
+    sock = socket.socket()
+    sock.settimeout(PATIENCE)
+    sock.connect(("127.0.0.1", int(url.rstrip("/").rpartition(":")[2])))
+    return sock
+
+
+def until_closed(sock: socket.socket) -> int:
+    """How many bytes come until the server closes; a connection that is cut is closed too."""
+    count = 0
+    with contextlib.suppress(ConnectionError):
+        while part := sock.recv(1 << 20):
+            count += len(part)
+    return count
+
+
+@needs("starlette", "uvicorn")
+def test_connections_that_ask_for_nothing_lock_nobody_out(recorded, monkeypatch):
+    monkeypatch.setattr(connections, "HEAD_S", 0.2)
+    with serving(recorded) as url, contextlib.ExitStack() as stack:
+        sleeping = [stack.enter_context(connected(url)) for _ in range(80)]
+        for sock in sleeping:
+            sock.sendall(b"GET /recording.json HT")
+        assert asked(f"{url}recording.json")[0] == 200
+        assert [until_closed(sock) for sock in sleeping] == [0] * 80
 
 
 # ---- pictures ----
@@ -164,6 +214,16 @@ def test_a_recording_is_saved_and_shown_again(script, tmp_path, capsys, wide):
     assert len([e for e in json.loads(trace.read_text())["traceEvents"] if e["ph"] == "X"]) == len(
         found["events"]
     )
+
+
+def test_names_of_a_recording_tell_the_terminal_nothing(recorded, tmp_path, capsys, wide):
+    kernels = [{**kernel, "name": "\x1b]0;x\x07\ud800"} for kernel in recorded["kernels"]]
+    write_recording({**recorded, "kernels": kernels}, tmp_path / "a.json")
+    for option in (["--text"], ["--depth", "4"]):
+        assert main(["viz", str(tmp_path / "a.json"), *option]) == 0
+        said = capsys.readouterr().out
+        assert "\x1b" not in said
+        assert "\ufffd]0;x\ufffd\ufffd" in said
 
 
 def test_what_cannot_be_shown(tmp_path, capsys):

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -48,6 +48,18 @@ class Link(NamedTuple):
     group: int
     bandwidth: float
     latency: float
+
+
+class Phase(NamedTuple):
+    """What a device does on one level of links in a collective.
+
+    nbytes    that it receives, one after another; of a broadcast, all that the tree sends one after another
+    messages  that come one after another
+    """
+
+    level: int
+    nbytes: float
+    messages: float
 
 
 #: GPU architecture → bytes a second in each direction of a GPU's NVLinks together (NVIDIA's data sheets: 600,
@@ -95,39 +107,43 @@ class Links:
         """
         if arg.kind == "send":
             return self._sent(arg, itemsize, places)
-        given = max((end - begin for begin, end in arg.sends), default=0) * itemsize
-        taken = sum(arg.receives) * itemsize
-        return self.time(arg.kind, given, taken, places)
+        return self.time(arg.kind, *_given_and_taken(arg, itemsize), places)
 
     def time(self, kind: str, given: float, taken: float, places: Sequence[int]) -> float:
         """How long a collective takes in which each device gives and gets so many bytes.
 
         given   what one of the others gets, or all of them where they get the same
         """
-        steps = self._steps(places)
-        if not steps:
-            return 0.0
-        if kind == "all_reduce":
-            return 2 * _halved(steps, given)
-        if kind == "reduce_scatter":
-            return _halved(steps, taken * len(places))
-        if kind == "all_gather":
-            return _halved(steps, taken)
-        if kind == "broadcast":
-            nbytes = max(given, taken)
-            return sum(
-                math.log2(n) * (nbytes / (link.bandwidth * REACHED) + link.latency) for link, n in steps
-            )
-        return _exchanged(steps, taken, len(places))
+        total = 0.0
+        for phase in self._phases(kind, given, taken, places):
+            link = self.levels[phase.level]
+            total += phase.nbytes / (link.bandwidth * REACHED) + link.latency * phase.messages
+        return total
+
+    def received(self, arg: CollectiveArg, itemsize: int, places: Sequence[int]) -> list[float]:
+        """The bytes that the device of a collective receives over each level of links; what `seconds` is
+        given.
+        """
+        found = [0.0] * len(self.levels)
+        own = places[arg.place]
+        if arg.kind == "broadcast":  # down a tree: from the nearest of those that have it before
+            level = min((self.level_of((other, own)) for other in places[: arg.place]), default=0)
+            found[level] = float(sum(arg.receives) * itemsize)
+        elif arg.kind == "send":
+            for sender, receiver, nbytes in _messages(arg, itemsize):
+                if receiver == arg.place:
+                    found[self.level_of((places[sender], own))] += nbytes
+        else:
+            for phase in self._phases(arg.kind, *_given_and_taken(arg, itemsize), places):
+                found[phase.level] += phase.nbytes
+        return found
 
     def _sent(self, arg: CollectiveArg, itemsize: int, places: Sequence[int]) -> float:
         """The longest of the messages of pairs, which are on their way at the same time."""
-        spans, wanted = arg.spans
-        row, longest = math.prod(arg.shape[1:]) * itemsize, 0.0
-        for sender, receiver, count in messages_between(spans, wanted):
-            pair = (places[sender], places[receiver])
-            link = self.levels[self.level_of(pair)]
-            longest = max(longest, count * row / (link.bandwidth * REACHED) + link.latency)
+        longest = 0.0
+        for sender, receiver, nbytes in _messages(arg, itemsize):
+            link = self.levels[self.level_of((places[sender], places[receiver]))]
+            longest = max(longest, nbytes / (link.bandwidth * REACHED) + link.latency)
         return longest
 
     def level_of(self, places: Sequence[int]) -> int:
@@ -138,16 +154,36 @@ class Links:
         inner = self.levels[number - 1].group if number else 1
         return len({place // inner for place in places}) > 1
 
-    def _steps(self, places: Sequence[int]) -> list[tuple[Link, int]]:
+    def _phases(self, kind: str, given: float, taken: float, places: Sequence[int]) -> list[Phase]:
+        """A collective within groups and between them: each level works on what the one within leaves."""
+        found = []
+        nbytes = {"all_reduce": given, "reduce_scatter": taken * len(places)}.get(kind, taken)
+        within = 1
+        for level, count in self._joined(places):
+            hops, part = math.log2(count), (count - 1) / count
+            if kind == "all_reduce":  # a reduce-scatter and an all-gather
+                found.append(Phase(level, 2 * nbytes * part, 2 * hops))
+                nbytes /= count
+            elif kind in ("reduce_scatter", "all_gather"):
+                found.append(Phase(level, nbytes * part, hops))
+                nbytes /= count
+            elif kind == "broadcast":
+                found.append(Phase(level, max(given, taken) * hops, hops))
+            else:  # of an all-to-all, what goes to devices of other groups goes over the link between them
+                found.append(Phase(level, nbytes * within * (count - 1) / len(places), hops))
+            within *= count
+        return found
+
+    def _joined(self, places: Sequence[int]) -> list[tuple[int, int]]:
         """Each level that a group uses, and how many of its devices, or groups of them, it joins."""
         found, inner = [], 1
-        for level in self.levels:
+        for number, level in enumerate(self.levels):
             units = {place // inner for place in places}
             size = level.group // inner  # units that a group has; 0 = all are one group
             groups = Counter(unit // size if size else 0 for unit in units)
             joined = max(groups.values())
             if joined > 1:
-                found.append((level, joined))
+                found.append((number, joined))
             inner = level.group or inner
         reached = math.prod(count for _, count in found)
         if reached < len(set(places)) and self.levels[-1].group:
@@ -159,23 +195,18 @@ class Links:
         return found
 
 
-def _halved(steps: Sequence[tuple[Link, int]], nbytes: float) -> float:
-    """A reduce-scatter of so many bytes, or an all-gather: each level works on what the one within leaves."""
-    total = 0.0
-    for link, count in steps:
-        total += nbytes * (count - 1) / count / (link.bandwidth * REACHED) + link.latency * math.log2(count)
-        nbytes /= count
-    return total
+def _given_and_taken(arg: CollectiveArg, itemsize: int) -> tuple[int, int]:
+    """The bytes that a device gives, and gets, of what `Links.time` is given."""
+    given = max((end - begin for begin, end in arg.sends), default=0)
+    return given * itemsize, sum(arg.receives) * itemsize
 
 
-def _exchanged(steps: Sequence[tuple[Link, int]], nbytes: float, devices: int) -> float:
-    """An all-to-all: what goes to devices of other groups goes over the link between them."""
-    total, within = 0.0, 1
-    for link, count in steps:
-        beyond = within * (count - 1) / devices
-        total += nbytes * beyond / (link.bandwidth * REACHED) + link.latency * math.log2(count)
-        within *= count
-    return total
+def _messages(arg: CollectiveArg, itemsize: int) -> Iterator[tuple[int, int, int]]:
+    """Which of a group sends to which other one, and how many bytes."""
+    spans, wanted = arg.spans
+    row = math.prod(arg.shape[1:]) * itemsize
+    for sender, receiver, count in messages_between(spans, wanted):
+        yield sender, receiver, count * row
 
 
 def _level(word: str, arch: str) -> Link:

@@ -39,7 +39,7 @@ def details(step: Step, target: Target, links: Links) -> Iterator[str]:
     yield f"  {len(sends)} collectives take {line.sent * 1e3:.2f} ms, {hidden}"
     yield f"  memory {_gb(step.kept).strip()} that stays, {_gb(step.passing).strip()} in between"
     for level, nbytes in zip(links.levels, step.level_bytes, strict=True):
-        yield f"  over {level.name} each device receives {nbytes / 1e6:.1f} MB"
+        yield f"  over {level.name} each device receives {_gb(nbytes).strip()}"
     yield "  longest:"
     totals: dict[tuple[str, str], list[float]] = {}
     for entry in line.entries:

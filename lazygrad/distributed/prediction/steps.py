@@ -49,7 +49,7 @@ class Step(NamedTuple):
     timeline: Timeline
     kept: int
     passing: int
-    level_bytes: tuple[int, ...]
+    level_bytes: tuple[float, ...]
     ops: int
 
 
@@ -122,11 +122,12 @@ def _step(replay: Replay, target: Target, links: Links, mesh: dict[str, int]) ->
     def level_of(action: Action) -> int:
         return links.level_of(places_of(action.item.ast.arg.group))
 
-    moved = [0] * len(links.levels)
+    moved = [0.0] * len(links.levels)
     for action in actions:
         if action.kind == "collective":
             ast = action.item.ast
-            moved[level_of(action)] += sum(ast.arg.receives) * ast.dtype.itemsize
+            received = links.received(ast.arg, ast.dtype.itemsize, places_of(ast.arg.group))
+            moved = [total + nbytes for total, nbytes in zip(moved, received, strict=True)]
     found = timeline(actions, lambda place: _memory_of(replay, place), times.of, level_of)
     changing: dict[int, int] = {}
     for action in actions:
@@ -160,9 +161,8 @@ class _Times:
         """The name, seconds and bytes of an action."""
         ast = action.item.ast
         if ast.op is Ops.COLLECTIVE:
-            nbytes = sum(ast.arg.receives) * ast.dtype.itemsize
-            seconds = self.links.seconds(ast.arg, ast.dtype.itemsize, places_of(ast.arg.group))
-            return text_of(ast.arg), seconds, nbytes
+            about = ast.arg, ast.dtype.itemsize, places_of(ast.arg.group)
+            return text_of(ast.arg), self.links.seconds(*about), round(sum(self.links.received(*about)))
         launch = self.target.renderer.target.launch
         if action.kind != "kernel":
             return action.kind, _moved(action.accessed, launch), action.accessed

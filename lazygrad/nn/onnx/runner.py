@@ -13,7 +13,7 @@ from . import ops as ops  # the table is filled by these files
 from . import table
 from .execution import Run, Scope, Steered, Weights, folded
 from .files import read_model
-from .graph import Builder, Graph, Node
+from .graph import Builder, Graph, Node, all_nodes
 from .inputs import Input, is_fixed
 from .segments import Segment, cut
 from .values import DTYPE_OF, Value, numpy_dtypes, tensor_of, type_name
@@ -158,7 +158,7 @@ class OnnxRunner:
 
     def _sources(self, name: str) -> set[str] | None:
         """The inputs that alone decide a value, by operations that the host can do; None where others do."""
-        made_by = {output: node for node in _all_nodes(self._graph) for output in node.outputs if output}
+        made_by = {output: node for node in all_nodes(self._graph) for output in node.outputs if output}
         found: set[str] = set()
         todo, seen = [name], set[str]()
         while todo:
@@ -182,16 +182,6 @@ class OnnxRunner:
             else:
                 return None
         return found
-
-
-def _all_nodes(graph: Graph) -> list[Node]:
-    found = []
-    todo = [graph]
-    while todo:
-        for node in todo.pop().nodes:
-            found.append(node)
-            todo += node.graphs()
-    return found
 
 
 def _info(value: Any) -> ValueInfo:

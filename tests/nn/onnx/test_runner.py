@@ -237,6 +237,103 @@ def test_a_function_that_calls_itself():
         runner(made)
 
 
+def chained(depth, body):
+    """A model whose function f0 adds, and whose others consist of `body(helper, name of the one before)`."""
+    helper = require("onnx").helper
+    imports = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+    made = model([(f"f{depth}", "x", "y", {"domain": "own"})], *DOUBLE[1:])
+    made.opset_import.append(imports[1])
+    made.ir_version = 8
+    add = [helper.make_node("Add", ["a", "a"], ["b"])]
+    for number in range(depth + 1):
+        nodes = body(helper, f"f{number - 1}") if number else add
+        made.functions.append(helper.make_function("own", f"f{number}", ["a"], ["b"], nodes, imports))
+    return made
+
+
+def twice(helper, before):
+    return [
+        helper.make_node(before, ["a"], ["c"], domain="own"),
+        helper.make_node(before, ["c"], ["b"], domain="own"),
+    ]
+
+
+def test_functions_that_call_the_next_twice(monkeypatch):
+    monkeypatch.setattr("lazygrad.nn.onnx.graph._MAX_INLINED", 1000)
+    assert runner(chained(5, twice))(x=[1.0])["y"].tolist() == [2.0**32]
+    with pytest.raises(ValueError, match="its calls of functions become more than 1000 nodes"):
+        runner(chained(40, twice))
+
+
+def test_functions_that_call_each_other_deeply():
+    def once(helper, before):
+        return [helper.make_node(before, ["a"], ["b"], domain="own")]
+
+    assert runner(chained(40, once))(x=[1.0])["y"].tolist() == [2.0]
+    with pytest.raises(ValueError, match="graphs and functions are nested more than 64 deep"):
+        runner(chained(400, once))
+
+
+def nested_branches(helper, node, output, depth):
+    """`If` in `If`: both branches of each are alike."""
+    body = helper.make_graph([node], "body", [], [helper.make_empty_tensor_value_info(output)])
+    for number in range(depth):
+        inner = helper.make_node("If", ["yes"], [f"{output}{number}"], then_branch=body, else_branch=body)
+        body = helper.make_graph(
+            [inner], "body", [], [helper.make_empty_tensor_value_info(f"{output}{number}")]
+        )
+    return body
+
+
+def test_graphs_in_graphs():
+    """No file of protobuf's is nested much deeper; through functions it can be."""
+    onnx = require("onnx")
+    helper = onnx.helper
+    imports = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+
+    def branching(helper, before):
+        yes = helper.make_node("Constant", [], ["yes"], value=onnx.numpy_helper.from_array(np.array(True)))
+        call = helper.make_node(before, ["a"], ["c"], domain="own")
+        body = nested_branches(helper, call, "c", 2)
+        made = helper.make_node("If", ["yes"], ["b"], then_branch=body, else_branch=body)
+        return [yes, made]
+
+    assert runner(chained(2, branching))(x=[1.0])["y"].tolist() == [2.0]
+    with pytest.raises(ValueError, match="nested more than 64 deep|more than 65536 nodes"):
+        runner(chained(40, branching))
+
+    def passing(helper, before):
+        """Its attribute, both branches of an `If` in the attribute of the next: each graph is there once."""
+        given = helper.make_node("If", ["yes"], ["o"])
+        for name in ("then_branch", "else_branch"):
+            given.attribute.add(name=name, ref_attr_name="body", type=onnx.AttributeProto.GRAPH)
+        body = helper.make_graph([given], "body", [], [helper.make_empty_tensor_value_info("o")])
+        return [helper.make_node(before, ["a"], ["b"], domain="own", body=body)]
+
+    made = chained(30, passing)
+    for number, function in enumerate(made.functions):
+        function.attribute.append("body")
+        if number == 0:
+            function.ClearField("node")
+            node = function.node.add(op_type="If", input=["yes"], output=["b"])
+            for name in ("then_branch", "else_branch"):
+                node.attribute.add(name=name, ref_attr_name="body", type=onnx.AttributeProto.GRAPH)
+    with pytest.raises(ValueError, match="takes 'yes', which nothing before it makes"):
+        runner(made)
+
+
+def test_a_sparse_tensor_of_any_size():
+    onnx = require("onnx")
+    made = model(*DOUBLE)
+    sparse = made.graph.sparse_initializer.add(dims=[1 << 20, 1 << 20])
+    sparse.values.CopyFrom(onnx.numpy_helper.from_array(np.ones(1, np.float32), "w"))
+    sparse.indices.CopyFrom(onnx.numpy_helper.from_array(np.zeros(1, np.int64), "i"))
+    with pytest.raises(
+        ValueError, match="the sparse tensor 'w' has shape .1048576, 1048576., and dense at most"
+    ):
+        runner(made)
+
+
 def external(tmp_path, **entry):
     """A model whose weight lies in weights.bin beside it."""
     onnx = require("onnx")

@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all: what a writer leaves that fails, that is killed, that lives."""
+"""Files that are there as a whole or not at all: what writers leave that fail, are killed, or live."""
 
 from __future__ import annotations
 

@@ -296,6 +296,7 @@ class Subscripts(Tensor):
         parsed = self._parse(key)
         source = self._written(value)
         if not parsed.tensors and not (mode.grad and (self._requires_grad or source._requires_grad)):
+            self._warn_of_a_lost_write(value, lambda: self._sliced(parsed))
             self._into_memory()
             part = self._sliced(parsed)
             written = self._fitted(source, part.shape)

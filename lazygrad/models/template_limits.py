@@ -84,14 +84,14 @@ def limited(*given: Any) -> Iterator[Limits]:
 
 @contextmanager
 def _deadline(seconds: float) -> Iterator[None]:
-    """Within the block, Python code that is called is interrupted after some seconds.
+    """Within the block, Python code that is called is interrupted after some seconds of this thread's.
 
     Only loops need that: whoever traces this thread already, a debugger, is not disturbed.
     """
-    outer, end = sys.gettrace(), time.monotonic() + seconds
+    outer, end, own_end = sys.gettrace(), time.monotonic() + seconds, time.thread_time() + seconds
 
     def trace(frame: types.FrameType, event: str, arg: Any) -> Any:
-        if time.monotonic() > end:
+        if time.monotonic() > end and time.thread_time() > own_end:  # the first is the cheaper one
             raise TemplateRefused(f"the model's chat template does not end within {seconds:g} seconds")
         # The loops of a template, and of what jinja2 does for it; others are short, or begin new frames.
         file = frame.f_code.co_filename

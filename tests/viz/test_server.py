@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from lazygrad.__main__ import main
+from lazygrad.nn.logs import Log
 from lazygrad.serving import connections
 from lazygrad.viz.files import read_recording, write_recording
 from lazygrad.viz.schedule_text import largest_plan
@@ -146,6 +147,20 @@ def test_connections_that_ask_for_nothing_lock_nobody_out(recorded, monkeypatch)
             sock.sendall(b"GET /recording.json HT")
         assert asked(f"{url}recording.json")[0] == 200
         assert [until_closed(sock) for sock in sleeping] == [0] * 80
+
+
+@needs("starlette", "uvicorn")
+def test_a_loss_that_became_nan_is_json(recorded, tmp_path):
+    log = Log(tmp_path / "run.jsonl")
+    for loss in (1.0, float("nan"), float("inf")):
+        log(loss=loss)
+
+    def no_constant(text):
+        raise AssertionError(text)
+
+    with serving(recorded, log.path) as url:
+        (run,) = json.loads(asked(f"{url}logs.json")[1], parse_constant=no_constant)
+    assert [row["loss"] for row in run["rows"]] == [1.0, "nan", "inf"]
 
 
 # ---- pictures ----

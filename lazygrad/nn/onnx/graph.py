@@ -59,6 +59,9 @@ class Node:
         self.domain, self.opset = domain, opset
         self.inputs: list[str] = list(proto.input)
         self.outputs: list[str] = list(proto.output)
+        for name in (proto.op_type, proto.domain, proto.name, *self.inputs, *self.outputs):
+            if not isinstance(name, str):  # what protobuf gives for bytes that are no text
+                raise ValueError(f"a node has the name {name!r}, which is not UTF-8")
         self.row: Row | None = None
         self.function: Function | None = None
         self.attributes: dict[str, Any] = {}

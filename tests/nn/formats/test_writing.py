@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all: what writers leave that fail, are killed, or live."""
+"""Files that are there as a whole or not at all: what a writer leaves that fails, is killed, or lives."""
 
 from __future__ import annotations
 

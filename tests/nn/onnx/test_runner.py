@@ -341,6 +341,15 @@ def test_graphs_in_graphs():
         runner(made)
 
 
+@pytest.mark.parametrize("name", [b"Tanh", b"x_in"])
+def test_names_that_are_no_text(name):
+    data = model(
+        [("Tanh", "x_in", "y", {})], {"x_in": ("FLOAT", [2])}, {"y": ("FLOAT", [2])}
+    ).SerializeToString()
+    with pytest.raises(ValueError, match="which is not UTF-8|not an ONNX file"):
+        runner(data.replace(name, b"\xff\xfe\xfd\xfc"))
+
+
 def test_a_sparse_tensor_of_any_size():
     onnx = require("onnx")
     made = model(*DOUBLE)

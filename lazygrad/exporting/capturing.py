@@ -49,7 +49,7 @@ def refuse_training(trains: str) -> None:
     if trains:
         raise ValueError(
             f"the model is in training mode (its {trains} is called so): call model.eval() before the "
-            "export, and leave `with Tensor.train()`; a training step, which makes gradients, is exported as it is"
+            "export, and leave `with Tensor.train()`; a training step, which makes gradients, may be exported"
         )
 
 

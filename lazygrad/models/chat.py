@@ -2,8 +2,8 @@
 
 They are other people's programs, so they run in jinja2's sandbox, which gives them no way to Python's own
 objects, and no file, and within bounds (`template_limits.py`). What templates are written for is there:
-`raise_exception`, `strftime_now`, a filter `tojson` that leaves letters as they are, the tag `generation` around
-what the assistant says, and the tokens that begin and end a text.
+`raise_exception`, `strftime_now`, a filter `tojson` that leaves letters as they are, the tag `generation`
+around what the assistant says, and the tokens that begin and end a text.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _environment() -> Any:
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Generation(Extension):
-        """`{% generation %}` around what the assistant says, by which training masks are made: here its text."""
+        """`{% generation %}` around what the assistant says: here just that. Trainers make masks by it."""
 
         tags = {"generation"}
 
@@ -144,7 +144,7 @@ def _environment() -> Any:
             price_binary(operator, left, right)
             return made(super().call_binop(context, operator, left, right))
 
-        def call(__self, __context: Any, __called: Any, *values: Any, **named: Any) -> Any:  # noqa: N805
+        def call(__self, __context: Any, __called: Any, *values: Any, **named: Any) -> Any:
             price_call(__called, values, named)
             return made(super().call(__context, __called, *values, **named))
 

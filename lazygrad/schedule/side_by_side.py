@@ -29,7 +29,7 @@ from ..shape.sizes import vmax
 from ..structure import structure_of
 from ..target import Target
 from .as_one import have_names, joined
-from .followers import ast_of, may_follow, pieces_of, reads_of
+from .followers import ast_of, may_follow, pieces_of, reads_of, roots_of
 from .order import kernels_before, place_of
 from .overlap import AHEAD
 from .template import KernelTemplate, Output, Template
@@ -43,6 +43,9 @@ NEAR = 24
 #: A program is compiled once, but as nests each time anew: so many kernels of one program are nests of one,
 #: and one that more than so many kernels of the plan share stays as it is, unless it follows another one.
 ALIKE, SHARED = 2, 8
+#: So many nests are one kernel at most: of more launches there is next to nothing left to save, and each that
+#: joins is looked at together with all that are there.
+MOST_NESTS = 32
 #: A sum of so many products runs in tiles.
 LARGE = 1 << 20
 
@@ -101,6 +104,7 @@ class _Joining:
         #: program → how many kernels have it
         self.shared = Counter(kernel.ast for kernel in template.kernels)
         self.sets: list[list[int]] = []
+        self.roots = roots_of(template)
         #: kernel → whether some kernel of its set waits for another one of it
         self.behind = dict.fromkeys(range(len(self.kernels)), False)
         #: kernel → the COLLECTIVEs that it waits for, however far behind
@@ -168,7 +172,7 @@ class _Joining:
         short = shorter <= SHORT_BEHIND * self._saved(Cost(total, may_be_cut))
         if not yes_or_no("following_nests", self._structure(number, others), short, lambda: True):
             return None
-        if waits and not may_follow(self.template, number, others):
+        if waits and not may_follow(self.template, self.roots, number, others):
             return None
         alone = not in_pieces and bool(reads_of(self.template, number, others))
         if alone and not may_be_cut:
@@ -188,6 +192,8 @@ class _Joining:
 
     def _may_be_one(self, number: int, others: Sequence[int]) -> bool:
         """Whether nothing but their time speaks against a kernel with those of a set."""
+        if len(others) >= MOST_NESTS:
+            return False
         if any(self.sent[n] != self.sent[number] for n in others):
             return False  # what needs no result of other ranks runs meanwhile
         turns = [self.turn[n] for n in (*others, number)]

@@ -1,7 +1,7 @@
 """The fields of a recording, and what each may be: the format, and the check of a file that somebody sent.
 
-What refers to a row of another list by number is checked against its length, so that whoever shows a recording
-looks nothing up in vain. -1 stands for none.
+What refers to a row of another list by number is checked against its length, so that whoever shows a
+recording looks nothing up in vain. -1 stands for none.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ RECORDING = fields(
     {
         "format": text,
         "version": whole,
-        # when: it began, in seconds since 1970; wall: seconds; rank: its number among the processes of a launcher
+        # when: it began, in seconds since 1970; wall: seconds; rank: its number among processes of a launcher
         "made": fields(
             {
                 **dict.fromkeys(("script", "python", "machine", "device"), text),
@@ -262,8 +262,9 @@ RECORDING = fields(
                 {"details": DETAILS},
             )
         ),
-        # kernels where they stand in plans; "ends" says why each output is stored: [reason, kernels that read it
-        # again, call]; "place" is the kernel's number in its plan, "without" the rows of its ends (-1: not looked at)
+        # kernels where they stand in plans; "ends" says why each output is stored: [reason, kernels that read
+        # it again, call]; "place" is the kernel's number in its plan, "without" the rows of its ends (-1: not
+        # looked at)
         "items": many(
             fields(
                 {
@@ -279,25 +280,25 @@ RECORDING = fields(
                 {"without": many(place_in("without"))},
             )
         ),
-        # [kind, begin, duration, thread, device, what] in microseconds; what: the number of a kernel, or -1 minus that
-        # of a name; of a capture and of a replay a seventh: the capture's number
+        # [kind, begin, duration, thread, device, what] in microseconds; what: the number of a kernel, or -1
+        # minus that of a name; of a capture and of a replay a seventh: the capture's number
         "events": many(
             row(
                 text, number, number, place_in("threads", 0), place_in("names", 0), kernel_or("names", -1),
                 last=place_in("captures"),
             )
         ),
-        # [begin, end (null: not freed), bytes, device, kernel that wrote it first, call, what it is (a name), the line
-        # that took it (a call), when it was last used (null: never), what used it last (a kernel, -1: unknown, or -2
-        # minus the number of a capture), the attribute of a module that holds it (a name)]
+        # [begin, end (null: not freed), bytes, device, kernel that wrote it first, call, what it is (a name),
+        # the line that took it (a call), when it was last used (null: never), what used it last (a kernel,
+        # -1: unknown, or -2 minus the number of a capture), the attribute of a module that holds it (a name)]
         "allocations": many(
             row(
-                number, null_or(number), count, place_in("names", 0), kernel, call, place_in("names", 0), call,
-                null_or(number), kernel_or("captures", -2), name,
+                number, null_or(number), count, place_in("names", 0), kernel, call, place_in("names", 0),
+                call, null_or(number), kernel_or("captures", -2), name,
             )
         ),
-        # memory that values in between share; steps: the kernels in order; values: [first step, last step, offset,
-        # bytes, call]; "times": how often an arena was divided like that
+        # memory that values in between share; steps: the kernels in order; values: [first step, last step,
+        # offset, bytes, call]; "times": how often an arena was divided like that
         "arenas": many(
             fields(
                 {

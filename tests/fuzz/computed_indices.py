@@ -52,7 +52,7 @@ def indices(draw: st.DrawFn, depth: int = 3) -> Index:
     kind = draw(st.sampled_from((*LEAVES, *LEAVES, *ONE, *TWO) if depth else tuple(LEAVES)))
     count = 0 if kind in LEAVES else 1 if kind in ONE else 2
     of = tuple([draw(indices(depth - 1)) for _ in range(count)])
-    return Index(kind, of, (draw(st.integers(1, 5)), draw(st.integers(0, 9))))
+    return Index(kind, of, (draw(st.integers(1, 7)), draw(st.sampled_from((*range(10), 60)))))
 
 
 def counter(axis: int, program: Program, library: Any) -> Any:
@@ -61,6 +61,12 @@ def counter(axis: int, program: Program, library: Any) -> Any:
     if not program.columns:
         return line
     return line.reshape((size, 1) if axis == 0 else (1, size))
+
+
+def counted(program: Program, library: Any) -> Any:
+    """The number of each place: over a block, or over all of them, it becomes the same along loops."""
+    number = counter(0, program, library)
+    return number * program.columns + counter(1, program, library) if program.columns else number
 
 
 def loaded(program: Program, seed: int, library: Any) -> Any:
@@ -93,12 +99,14 @@ def limited(a: Any, most: int, library: Any) -> Any:
 LEAVES: dict[str, Callable[..., Any]] = {
     "row": lambda p, a, b, lib: counter(0, p, lib),
     "column": lambda p, a, b, lib: counter(1 if p.columns else 0, p, lib),
+    "counted": lambda p, a, b, lib: counted(p, lib),
     "loaded": lambda p, a, b, lib: loaded(p, a, lib),
     "rounded": rounded,
 }
 ONE: dict[str, Callable[..., Any]] = {
     "times": lambda x, a, b, lib: x * a + b,
     "divided": lambda x, a, b, lib: x // (a + 1),
+    "block": lambda x, a, b, lib: x // (a + b),
     "rest": lambda x, a, b, lib: x % (a + 1),
     "xor": lambda x, a, b, lib: x ^ a,
     "magnitude": lambda x, a, b, lib: (x - b).abs() if lib is Tensor else np.abs(x - b),

@@ -147,7 +147,8 @@ def test_texts_of_any_length_have_room():
         "{{ messages[0].content | trim | replace('word', 'words') }}{{ messages[0].content.split('\n')[0] }}"
     )
     assert len(render(source, long)) == 6 * 200_000 - 1 + 4
-    said = "{% set n = namespace(x='') %}{% for m in messages %}{% set n.x = n.x ~ m.content %}{% endfor %}{{ n.x }}"
+    turns = "{% for m in messages %}{% set n.x = n.x ~ m.content %}{% endfor %}"
+    said = "{% set n = namespace(x='') %}" + turns + "{{ n.x }}"
     assert len(render(said, [{"role": "user", "content": "x" * 1000}] * 300)) == 300_000
 
 

@@ -91,6 +91,7 @@ def operations(template: Template) -> int:
     return sum(executed(compile_kernel(kernel.ast, renderer, []).uops) for kernel in template.kernels)
 
 
+@pytest.mark.choice
 def test_what_is_computed_again_is_counted():
     x = Tensor(X).realize()
     assert operations(planned(x * 2 + 1).template) == 2 * X.size

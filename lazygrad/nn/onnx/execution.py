@@ -45,6 +45,10 @@ class Body:
         self.run.nodes(self.graph.nodes, inner)
         return [inner[name] for name in self.graph.outputs]
 
+    def alone(self) -> Body:
+        """The same, for what its results are like: it computes no value that is needed on the host."""
+        return Body(Run(self.run.weights, captured=True), self.graph, self.scope)
+
 
 class Run:
     """What the nodes of one call share.

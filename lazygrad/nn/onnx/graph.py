@@ -11,6 +11,7 @@ import numpy as np
 
 from . import table
 from .files import array_of_proto, onnx_module
+from .inputs import is_fixed
 from .table import Row
 from .values import Array, Value
 
@@ -89,6 +90,8 @@ class Graph:
         #: arrays; of large ones Tensors, once they are used
         self.constants: dict[str, Value] = {}
         self._reads: list[str] | None = None
+        #: what the file says of each output: its type and shape; None where it does not say all of it
+        self.results: list[tuple[int, tuple[int, ...]] | None] = [None] * len(self.outputs)
 
     def reads(self) -> list[str]:
         """What it takes from the graphs around it; worked out once, since nodes may share a graph."""
@@ -161,6 +164,7 @@ class Builder:
         outputs = list(proto.output) if is_function else [value.name for value in proto.output]
         graph = Graph(names, outputs)
         if not is_function:
+            graph.results = [_said(value.type) for value in proto.output]
             for tensor in proto.initializer:
                 graph.constants[tensor.name] = array_of_proto(tensor, self.folder)
             for sparse in proto.sparse_initializer:
@@ -274,8 +278,8 @@ class Builder:
         shape = tuple(proto.dims)
         if any(size < 0 for size in shape) or math.prod(shape) > _MAX_DENSE:
             raise ValueError(
-                f"{self.name}: the sparse tensor {proto.values.name!r} has shape {list(shape)}, and dense at most "
-                f"{_MAX_DENSE} elements can be kept"
+                f"{self.name}: the sparse tensor {proto.values.name!r} has shape {list(shape)}, and at most "
+                f"{_MAX_DENSE} elements can be kept as a dense one"
             )
         dense = np.zeros(shape, values.dtype)
         try:
@@ -286,6 +290,14 @@ class Builder:
         except (IndexError, ValueError) as error:
             raise ValueError(f"{self.name}: the sparse tensor {proto.values.name!r}: {error}") from error
         return dense
+
+
+def _said(kind: Any) -> tuple[int, tuple[int, ...]] | None:
+    """The elements' type and the shape of a tensor, where a file says both."""
+    tensor = kind.tensor_type
+    if not tensor.elem_type or not tensor.HasField("shape") or not all(map(is_fixed, tensor.shape.dim)):
+        return None
+    return tensor.elem_type, tuple(dim.dim_value for dim in tensor.shape.dim)
 
 
 def _plain(domain: str) -> str:

@@ -9,7 +9,7 @@ from ..gradient import gradient_again
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.multi import placed_as_leaf
-from ..schedule.versions import latest
+from ..schedule.versions import latest, placed
 from ..shape.movement import broadcast_to
 from ..shape.rules import shape_of
 from .computing import live_tensors
@@ -62,7 +62,7 @@ class Backward(Tensor):
                     f"the result does not depend (differentiably) on the tensor of shape {target.shape}{hint}"
                 )
             parents = [t for t in (self, gradient) if t is not None]
-            results.append(type(self)._make(total, *parents))
+            results.append(type(self)._make(placed(total, target.device), *parents))
         return results
 
     def backward(self, gradient: Tensor | None = None) -> Self:
@@ -93,7 +93,7 @@ class Backward(Tensor):
         for tensor, nodes in leaves:
             total = _sum_of(found, nodes)
             if total is not None:
-                total = placed_as_leaf(total, tensor.uop)
+                total = placed(placed_as_leaf(total, tensor.uop), tensor.device)
                 grad = type(self)._make(UOp(Ops.DETACH, total.dtype, (total,)))
                 tensor.grad = grad if tensor.grad is None else tensor.grad + grad
         return self

@@ -47,7 +47,8 @@ def export(
         raise TypeError(f"args must be a tuple of example arguments, not {type(args).__name__}: write (x,)")
     target = os.fspath(path)
     inner = fn.fxn if isinstance(fn, TinyJit) else fn
-    model = inner.__self__ if getattr(inner, "__name__", "") in ("forward", "__call__") else inner
+    is_method = getattr(inner, "__name__", "") in ("forward", "__call__")
+    model = getattr(inner, "__self__", inner) if is_method else inner
     if isinstance(model, Module):  # before it is called, which would change what it counts
         trains = [module for module in model.modules() if isinstance(module, Module) and module.training]
         refuse_training(type(trains[-1]).__name__ if trains else "")

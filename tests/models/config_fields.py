@@ -7,6 +7,7 @@ be is other numbers without a word.
 
 from __future__ import annotations
 
+import copy
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -110,7 +111,7 @@ def play(
     found = Found()
     base = theirs(config)[0]
     for name, value in [("", None), *changes(config)]:
-        changed = {**config, name: value} if name else config
+        changed = copy.deepcopy({**config, name: value} if name else config)  # which theirs fills in
         what = f"{name}={value!r}"
         try:
             expected, weights = theirs(changed)

@@ -157,7 +157,7 @@ class Indexer:
 
     def value(self, root: UOp, indices: Indices) -> UOp:
         """The value of `root` at `indices`: loads, arithmetic and reductions of single elements."""
-        return resolve((root, indices, TRUE), self._asked, self._answer, self.values)
+        return resolve((root, indices, _have_turns(indices)), self._asked, self._answer, self.values)
 
     def _asked(self, key: Key) -> tuple[Key, ...]:
         """The values that one is made of."""
@@ -205,7 +205,8 @@ class Indexer:
             sizes = shape_of(node.src[0])
             ranges = {a: self.reduce_range(sizes[a]) for a in node.arg.axes if sizes[a] != 1}
             inner = tuple([ranges.get(a, i) for a, i in enumerate(indices)])
-            return ((node.src[0], inner, where),), tuple(ranges.values())
+            inside = index.all_of((where, _have_turns(tuple(ranges.values()))))
+            return ((node.src[0], inner, inside),), tuple(ranges.values())
         if op is Ops.SCAN:
             return self._needs_of_scan(node, indices, where)
         if op is Ops.STAGE:
@@ -302,6 +303,13 @@ class Indexer:
         inside, (place,) = simplified(index.all_of((where, valid)), (place,))
         value = _as_data(place, node) if op is Ops.IOTA else UOp(Ops.CONST, node.dtype, (), node.arg)
         return _where_valid(beyond(inside, where), value)
+
+
+def _have_turns(ranges: Indices) -> UOp:
+    """Whether loops of symbolic sizes have turns at all: what does not change in them is computed before."""
+    return index.all_of(
+        index.less(ZERO, r.src[0]) for r in ranges if r.op is Ops.RANGE and index.bounds(r.src[0])[0] < 1
+    )
 
 
 def _load(node: UOp, indices: Indices, where: UOp, computed: list[UOp]) -> UOp:

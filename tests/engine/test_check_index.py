@@ -399,6 +399,18 @@ def test_checked_like_the_interpreter():
         fails(lambda: Tensor([[0.0, 0.0]]).cross_entropy(Tensor([2])).item(), "index 2")
 
 
+def test_loops_without_turns_ask_for_no_index():
+    x = Tensor(LINE).realize()
+    for size in (0, 2):
+        n = Variable("n", 0, 4).bind(size)
+        wrong, ones = Tensor.full((4,), 9)[:n], Tensor.ones(4)[:n]
+        for result in (lambda: x[wrong].sum().item(), lambda: x.index_add(0, wrong, ones).tolist()):  # noqa: B023
+            if size:
+                fails(result, "index 9")
+            else:
+                assert result() in (0.0, LINE.tolist())
+
+
 def test_a_symbolic_size_is_named():
     n = Variable("n", 1, 4).bind(2)
     x = Tensor(ROWS).realize()[:n]

@@ -346,7 +346,7 @@ def test_names_that_are_no_text(name):
     data = model(
         [("Tanh", "x_in", "y", {})], {"x_in": ("FLOAT", [2])}, {"y": ("FLOAT", [2])}
     ).SerializeToString()
-    with pytest.raises(ValueError, match="which is not UTF-8|not an ONNX file"):
+    with pytest.raises(ValueError, match=r"which is not UTF-8|not an ONNX file"):
         runner(data.replace(name, b"\xff\xfe\xfd\xfc"))
 
 

@@ -1,4 +1,4 @@
-"""Which tests a run plays: quick ones, shares of rows and slow ones, parts, all but those played before."""
+"""Which tests a run plays: quick ones, shares of rows and of slow ones, parts, what was not played before."""
 
 from __future__ import annotations
 

@@ -77,11 +77,11 @@ def _walked(loops: Loops, target: Target, predicted: Sequence[Opt], rng: random.
         loops = apply_opt(loops, opt, target)
     for _ in range(rng.randint(1, LONGEST)):
         for _ in range(TRIES):
-            opt = _any_opt(loops, rng)
-            after = None if opt is None else _after(loops, opt, target)
-            if opt is not None and after is not None and is_small(after, target):
+            tried = _any_opt(loops, rng)
+            after = None if tried is None else _after(loops, tried, target)
+            if tried is not None and after is not None and is_small(after, target):
                 loops = after
-                found.append(opt)
+                found.append(tried)
                 break
     return found
 

@@ -69,8 +69,8 @@ def roots_of(template: Template) -> Roots:
     found: Roots = {}
     for number, kernel in enumerate(template.kernels):  # which come after those that they go on with
         for position, output in enumerate(kernel.outputs):
-            made = output.into is None
-            found[number, position] = (number, position) if made else _root(found, output.into)
+            place = (number, position)
+            found[place] = place if output.into is None else _root(found, output.into)
     return found
 
 

@@ -250,15 +250,19 @@ def _meet(one: UOp, other: UOp) -> bool:
     first, second = (base_and_tracker(peel(node))[1].views for node in (one, other))
     if len(first) > 1 or len(second) > 1:
         return True
-    least, most, steps = [], [], []
+    least: list[int] = []
+    most: list[int] = []
+    steps: list[int] = []
     for view in (first[0], second[0]):
-        numbers = (view.offset, *view.shape, *view.strides)
-        if view.mask is not None or not all(isinstance(number, int) for number in numbers):
+        offset, *others = (view.offset, *view.shape, *view.strides)
+        numbers = [number for number in others if isinstance(number, int)]
+        if view.mask is not None or not isinstance(offset, int) or len(numbers) < len(others):
             return True
-        reach = [stride * (size - 1) for size, stride in zip(view.shape, view.strides, strict=True)]
-        least.append(view.offset + sum(min(distance, 0) for distance in reach))
-        most.append(view.offset + sum(max(distance, 0) for distance in reach))
-        steps += [stride for size, stride in zip(view.shape, view.strides, strict=True) if size != 1]
+        shape, strides = numbers[: len(view.shape)], numbers[len(view.shape) :]
+        reach = [stride * (size - 1) for size, stride in zip(shape, strides, strict=True)]
+        least.append(offset + sum(min(distance, 0) for distance in reach))
+        most.append(offset + sum(max(distance, 0) for distance in reach))
+        steps += [stride for size, stride in zip(shape, strides, strict=True) if size != 1]
     if least[0] > most[1] or least[1] > most[0]:
         return False
     step = math.gcd(*steps)

@@ -63,7 +63,7 @@ def _apart(result: Any, given: Iterable[Any]) -> Any:
     return result
 
 
-def _beside(result: Any, tensor: type, given: Iterable[Any]) -> Any:
+def _beside(result: Any, tensor: Any, given: Iterable[Any]) -> Any:
     """A value that is on no device, on that of the first tensor that is on one."""
     for each in given:
         if isinstance(each, tensor) and each._device_known():

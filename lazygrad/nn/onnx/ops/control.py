@@ -125,7 +125,7 @@ def scan(
     return *state, *outputs
 
 
-def _without(shape: Sequence[int], axis: int) -> tuple[int, ...]:
+def _without(shape: Sequence[Any], axis: int) -> tuple[Any, ...]:
     """A shape without an axis."""
     place = axis % len(shape)
     return (*shape[:place], *shape[place + 1 :])

@@ -115,7 +115,7 @@ class Tensor(TensorCore):
     @classmethod
     def from_dlpack(cls, source: Any) -> Tensor: 'A tensor that shares the memory of any object with `__dlpack__` on the CPU (torch, numpy, ...).\n\n>>> Tensor.from_dlpack(Tensor([1, 2]).numpy()).tolist()\n[1, 2]'
     @classmethod
-    def from_numpy(cls, array: np.ndarray[Any, Any]) -> Tensor: "A CPU tensor that shares the array's memory: writes through either are seen by both.\n\nWhat may only be read (an array of `bytes`, a file mapped for reading) is never written: an assignment\nmoves the tensor to memory of its own.\n\n>>> Tensor.from_numpy(Tensor([1, 2]).numpy()).tolist()\n[1, 2]"
+    def from_numpy(cls, array: np.ndarray[Any, Any]) -> Tensor: "A CPU tensor that shares the array's memory: writes through either are seen by both.\n\nWhat may only be read (an array of `bytes`, a file mapped for reading) is never written: an assignment\nmoves the tensor to memory of its own. Numbers of the other byte order raise TypeError.\n\n>>> Tensor.from_numpy(Tensor([1, 2]).numpy()).tolist()\n[1, 2]"
     @classmethod
     def _adopt(cls, array: np.ndarray[Any, Any]) -> Tensor: ...
     @classmethod

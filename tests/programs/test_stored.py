@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Device, Tensor, Variable, dtypes, structure
-from lazygrad.codegen import own_source, stage_times
+from lazygrad.codegen import own_source, records, stage_times
 from lazygrad.config import Context, ContextVar
 from lazygrad.device import CompiledDevice, Compiler
 from lazygrad.inspection.targets import TARGETS, find_target
@@ -113,9 +113,8 @@ def test_a_kernel_met_again_has_the_same_digest():
 def test_every_target_has_a_text():
     for name, (kind, _) in TARGETS.items():
         target = find_target(name).renderer.target
-        assert structure.target_text(target) != structure.target_text(dataclasses.replace(target, max_ops=1)), (
-            kind
-        )
+        other = dataclasses.replace(target, max_ops=1)
+        assert structure.target_text(target) != structure.target_text(other), kind
 
 
 def test_what_only_this_process_knows_has_no_digest():

@@ -94,7 +94,7 @@ def whisper(name: str, folder: Path) -> Found:
         model.save_pretrained(folder)
         return Whisper.load(folder).logits(Tensor(sound(config)), Tensor(tokens.astype(np.int32))).numpy()
 
-    return play(config_of_kind(kind, WHISPER), theirs, ours)
+    return play(config_of_kind(kind, {**WHISPER, "pad_token_id": 0}), theirs, ours)
 
 
 KINDS: dict[str, Callable[[str, Path], Found]] = {

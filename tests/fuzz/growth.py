@@ -18,6 +18,8 @@ from lazygrad.ir import uop
 #: Turns before anything is counted, as a share of all: recipes and lists are made at the third to eighth.
 WARM = 1 / 4
 WINDOWS = 3
+#: Turns in which what seems to grow in fewer is looked at once more.
+MANY = 1000
 #: What each window may add, as what caches hold comes and goes; and each turn. What is left behind is an
 #: object, what holds it and what it holds.
 MOST_BLOCKS, MOST_BLOCKS_OF_A_TURN = 30, 0.1
@@ -39,7 +41,16 @@ def usage() -> Usage:
 
 
 def growth(turn: Callable[[int], Any], turns: int) -> dict[str, float]:
-    """What a turn adds for good: the least of several windows, of those things that grow."""
+    """What a turn adds for good: the least of several windows, of those things that grow.
+
+    In a process that has run many tests, a cache may fill for longer than a few turns: what seems to grow then
+    is looked at in many.
+    """
+    found = _added(turn, turns)
+    return _added(turn, MANY) if found and turns < MANY else found
+
+
+def _added(turn: Callable[[int], Any], turns: int) -> dict[str, float]:
     first = int(turns * WARM)
     for number in range(first):
         turn(number)

@@ -11,6 +11,7 @@ from . import (
     cores,
     first_token,
     growing,
+    house,
     latency,
     loops,
     memory,
@@ -28,6 +29,7 @@ from . import (
 )
 from . import compile as compile_times
 from .replay import run as replay
+from .ruler import guard
 from .speed import run as speed
 
 MEASUREMENTS: dict[str, ModuleType] = {
@@ -46,6 +48,8 @@ MEASUREMENTS: dict[str, ModuleType] = {
     "predict": predict,
     "choices": choices,
     "sums": sums,
+    "house": house,
+    "guard": guard,
     "checks": checks,
     "pictures": pictures,
     "recording": recording,

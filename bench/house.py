@@ -7,27 +7,27 @@
 
 What is counted, from the source alone (`ast`, nothing is imported) but for the visits:
 
-*core* is ir, simplify, shape, schedule, codegen, the LLVM and PYTHON renderers with what all renderers share,
-engine and programs. *extensions* are the other renderers, target, device and runtime, and every folder to which
-code of the core has moved (`EXTENSIONS`): a moved line is not a removed one.
+*core* is ir, simplify, shape, schedule, codegen, the LLVM and PYTHON renderers with what all renderers
+share, engine and programs. *extensions* are the other renderers, target, device and runtime, and every
+folder to which code of the core has moved (`EXTENSIONS`): a moved line is not a removed one.
 
     lines             all lines of files; `code` leaves out blank lines, comments and docstrings
     files, functions  of the core and of the extensions; a function is a `def`, methods included
-    visits            files and functions of lazygrad that run from a call of a program to its first result, in a
-                      fresh process without a disk cache: x + 1, a softmax, a product of matrices, attention
+    visits            files and functions of lazygrad that run from a call of a program to its first
+                      result, in a fresh process without a disk cache
     flat files        the most files in one folder of schedule/ or codegen/
-    op tests          comparisons of an op in schedule/ and codegen/: `x.op is`, `x.op in`, `x.op ==`, and each
-                      `match` of an op
-    constants         of policies, in schedule/, codegen/ and engine/: every number but 0, 1, -1 and 2 that stands
-                      in a comparison, or in a product or quotient inside of one, and every upper-case name of a
-                      module that is one number or a tuple of numbers
-    memo layers       the bounded tables that hold what a structure had before (`MEMO_LAYERS`, each is looked up)
-    key encoders      functions that turn a graph or a call into a key (`KEY_ENCODERS`, each is looked up)
-    growth learners   functions that learn how sizes follow from one size (`GROWTH_LEARNERS`, each is looked up)
-    cost units        modules that price in a unit of their own (`COST_UNITS`, each is looked up)
-    questions         to the interpreter: gc.get_referrers, get_referents, get_objects, collect, disable, and
-                      sys.getrefcount, sys.setprofile, in all of lazygrad
-    words to go       names of files, functions, classes and fields with a word of the list in docs/glossary.md
+    op tests          comparisons of an op in schedule/ and codegen/: `x.op is`, `x.op in`, `x.op ==`, and
+                      each `case` of a `match` of an op
+    constants         of policies, in schedule/, codegen/ and engine/: every number but 0, 1, -1 and 2 that
+                      stands in a comparison, or in arithmetic inside of one, and every upper-case name of
+                      a module that is one number or a tuple of numbers
+    memo layers       the bounded tables that hold what a structure had before (`MEMO_LAYERS`)
+    key encoders      modules that turn a graph or a call into a key (`KEY_ENCODERS`)
+    growth learners   modules that learn how sizes follow from one size (`GROWTH_LEARNERS`)
+    cost units        modules that price in a unit of their own (`COST_UNITS`)
+    questions         to the interpreter: gc.get_referrers, get_referents, get_objects, collect, disable,
+                      and sys.getrefcount, sys.setprofile, in all of lazygrad
+    words to go       names of files, functions, classes and fields with a word of docs/glossary.md's list
 
 The last figures are in bench/house.json, and .ci/run compares with them. Lines may rise; the message of the
 commit that writes the file again says for what.
@@ -54,7 +54,7 @@ PACKAGE = ROOT / "lazygrad"
 FIGURES = ROOT / "bench" / "house.json"
 GLOSSARY = ROOT / "docs" / "glossary.md"
 
-#: Folders and files of the core. Of renderer/ these are what all renderers share, LLVM's and the interpreter's.
+#: Folders and files of the core. Of renderer/: what all renderers share, LLVM's and the interpreter's.
 CORE = ["ir", "simplify", "shape", "schedule", "codegen", "engine", "programs"]
 CORE += [
     f"renderer/{name}" for name in ("llvmir", "python", "__init__.py", "texts.py", "names.py", "scratch.py")

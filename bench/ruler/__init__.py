@@ -1,1 +1,1 @@
-"""What a change of the core is held against: the working tree beside an earlier commit, and each choice beside others."""
+"""What a change of the core is held against: an earlier commit, and other choices than the default."""

@@ -1,8 +1,8 @@
-"""What the ruler plays in a process: the cases of `bench speed`, `odd` and `single_ops`, and families of programs.
+"""What the ruler plays in a process: the cases of `bench speed`, `odd`, `single_ops`, and families.
 
 A case is a TinyJit around what a user writes; playing it is one call, waited for. The families are kinds of
-programs of which some were slow on one processor and not on another: they are measured with several sizes each, so
-that no choice can be fitted to one of them.
+programs of which some were slow on one processor and not on another. Each has several sizes, so that no
+choice can be fitted to one of them.
 """
 
 from __future__ import annotations

@@ -5,11 +5,12 @@
     python -m bench guard --suites speed odd --cases matmul --threads 1
     python -m bench guard --beside HEAD~3  another commit than the anchor
 
-Played by turns, each in processes of its own on the same cores: the working tree, the working tree once more, and
-the commit. What the two of the working tree differ by in this run is the spread of a case, the 95 % interval of
-the ratio of their medians. A case is slower if the ratio of medians (both runs of the working tree over the commit)
-is beyond both 1.03 and the spread; then it is played again with three times as many rounds, and fails if it
-still is. What is measured in whole processes (latency, start, memory, growing sizes, compile) is treated alike.
+Played by turns, each in processes of its own on the same cores: the working tree, the working tree once more,
+and the commit. What the two of the working tree differ by in this run is the spread of a case: the 95 %
+interval of the ratio of their medians. A case is slower if the ratio of medians (both runs of the working
+tree over the commit) is beyond both 1.03 and the spread; then it is played again with three times as many rounds,
+and fails if it still is. What is measured in whole processes (latency, start, memory, growing sizes, compile)
+is treated alike.
 
 Results are kept in bench/results/PROCESSOR.json; `--no-results` leaves the file alone.
 """
@@ -185,6 +186,11 @@ def _all(
     def show(line: str) -> None:
         print(line, flush=True)
 
+    def played(each: Case | Command, peers: dict[str, Player], threads: int) -> list[Row] | str:
+        if isinstance(each, Case):
+            return twice(lambda rounds: play(each, peers, rounds, threads), show)
+        return twice(lambda rounds: play_processes(each, chosen, rounds, threads), show)
+
     show(f"{'':52}   {beside:>13} {'here':>13} {'ratio':>6} {'A/A':>6}")
     end = None if limit is None else time.monotonic() + limit
     with trees(here=None, again=None, there=beside) as chosen:
@@ -194,10 +200,7 @@ def _all(
                 for each in plays:
                     if end is not None and time.monotonic() > end:
                         break
-                    if isinstance(each, Case):
-                        found = twice(lambda n, case=each: play(case, peers, n, threads), show)
-                    else:
-                        found = twice(lambda n, c=each: play_processes(c, chosen, n, threads), show)
+                    found = played(each, peers, threads)
                     if isinstance(found, str):
                         failed.append(f"{each.suite}: {each.name}: {found}")
                         show(failed[-1])

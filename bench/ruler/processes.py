@@ -1,6 +1,6 @@
 """Measurements that are whole processes: latency, start, memory, growing sizes, the compiler's own time.
 
-Each is a command of `bench`, run in a tree; what it prints becomes numbers by name. Smaller is better for all.
+Each is a command of `bench`, run in a tree; what it prints becomes numbers by name. Smaller is better.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What was measured on which processor: `bench/results/PROCESSOR.json`, kept in the repository.
 
-A file has the last results of each measurement, with the date, the commit and the command. Whoever works on another
-processor sees there what must not get worse. docs/internals/measurements.md is made of them.
+A file has the last results of each measurement, with the date, the commit and the command. Whoever works on
+another processor sees there what must not get worse. docs/internals/measurements.md is made of them.
 """
 
 from __future__ import annotations

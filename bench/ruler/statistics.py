@@ -16,13 +16,13 @@ def ratio(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
-    """The 95 % interval of the ratio of medians, by the bootstrap (Efron 1979), the same for the same samples."""
+    """The 95 % interval of the ratio of medians, by the bootstrap (Efron 1979), always with the same draws."""
     draw = random.Random(0)
     ratios = sorted(ratio(draw.choices(a, k=len(a)), draw.choices(b, k=len(b))) for _ in range(DRAWS))
     return ratios[int(0.025 * DRAWS)], ratios[int(0.975 * DRAWS) - 1]
 
 
 def spread(a: Sequence[float], b: Sequence[float]) -> float:
-    """By which factor two series of the same thing may differ: the greater end of their interval, at least 1."""
+    """By which factor two series of the same thing may differ: the far end of their interval, at least 1."""
     low, high = interval(a, b)
     return max(high, 1 / max(low, 1e-12), 1.0)

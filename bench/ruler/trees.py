@@ -1,7 +1,7 @@
 """Trees of source that are measured by turns, each in processes of its own.
 
-A tree is a folder whose `lazygrad` is that of a commit, and whose `bench` is that of the working tree: so all trees
-play the same cases. It has a disk cache of its own.
+A tree is a folder whose `lazygrad` is that of a commit, and whose `bench` is that of the working tree: so all
+trees play the same cases. It has a disk cache of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-#: The landing beside which a change of the core is measured. It stays, so that two in a hundred a step do not add up.
+#: The landing beside which a change of the core is measured. It stays, so that small steps do not add up.
 ANCHOR = "da68fb4a"
 
 

@@ -37,7 +37,8 @@ def test_a_docstring_a_comment_and_an_empty_line_are_no_code(package):
 
 def test_tests_of_an_op_are_counted(package):
     package(
-        "a = u.op is Ops.ADD\nb = u.op in {Ops.ADD}\nmatch u.op:\n    case Ops.ADD: pass\n    case _: pass\nc = 1 < 2\n"
+        "a = u.op is Ops.ADD\nb = u.op in {Ops.ADD}\n"
+        "match u.op:\n    case Ops.ADD: pass\n    case _: pass\nc = 1 < 2\n"
     )
     assert sorted(line for _, line, _ in house.op_tests()) == [1, 2, 4, 5]
 
@@ -53,7 +54,8 @@ def test_a_name_with_a_word_to_go_is_found_but_not_in_the_phrase_that_is_the_fie
 
 def test_names_with_words(package):
     package(
-        "def write_in_place(): pass\ndef place_of(): pass\ndef replaced(): pass\nclass FirstPlace:\n    where: int\n"
+        "def write_in_place(): pass\ndef place_of(): pass\ndef replaced(): pass\n"
+        "class FirstPlace:\n    where: int\n"
     )
     found = house.names_with(["place"], {"place": ["in_place"]})
     assert [what for _, _, what in found] == ["place_of: place", "FirstPlace: place"]

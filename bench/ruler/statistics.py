@@ -16,7 +16,7 @@ def ratio(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
-    """The 95 % interval of the ratio of medians, by the bootstrap (Efron 1979), always with the same draws."""
+    """The 95 % interval of the ratio of medians, by the bootstrap (Efron 1979), with the same draws."""
     draw = random.Random(0)
     ratios = sorted(ratio(draw.choices(a, k=len(a)), draw.choices(b, k=len(b))) for _ in range(DRAWS))
     return ratios[int(0.025 * DRAWS)], ratios[int(0.975 * DRAWS) - 1]

@@ -9,8 +9,8 @@ Played by turns, each in processes of its own on the same cores: the working tre
 and the commit. What the two of the working tree differ by in this run is the spread of a case: the 95 %
 interval of the ratio of their medians. A case is slower if the ratio of medians (both runs of the working
 tree over the commit) is beyond both 1.03 and the spread; then it is played again with three times as many
-rounds, and fails if it still is. What is measured in whole processes (latency, start, memory, growing sizes, compile)
-is treated alike.
+rounds, and fails if it still is. What is measured in whole processes (latency, start, memory, growing sizes,
+compile) is treated alike.
 
 Results are kept in bench/results/PROCESSOR.json; `--no-results` leaves the file alone.
 """

@@ -7,7 +7,6 @@ from types import ModuleType
 
 from . import (
     checks,
-    choices,
     cores,
     first_token,
     growing,
@@ -29,7 +28,7 @@ from . import (
 )
 from . import compile as compile_times
 from .replay import run as replay
-from .ruler import guard
+from .ruler import guard, regret
 from .speed import run as speed
 
 MEASUREMENTS: dict[str, ModuleType] = {
@@ -46,10 +45,10 @@ MEASUREMENTS: dict[str, ModuleType] = {
     "memory": memory,
     "replay": replay,
     "predict": predict,
-    "choices": choices,
     "sums": sums,
     "house": house,
     "guard": guard,
+    "regret": regret,
     "checks": checks,
     "pictures": pictures,
     "recording": recording,

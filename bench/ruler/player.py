@@ -1,9 +1,9 @@
 """The process of a tree: lines of JSON ask and answer.
 
-{"case": NAME, "as": KEY, "flags": {...}}   makes the case under flags of lazygrad, plays it until it is warm
-{"case": null}                              lets go of all of them
-{"seconds": S, "of": KEY}                   plays it for about S seconds, three times at least: the median of a call
-{"decisions": NAME}                         what the case asks of the registry of decisions, and what else is legal
+{"case": NAME, "as": KEY, "flags": {...}}  makes the case under flags of lazygrad, plays it until it is warm
+{"case": null}                             lets go of all of them
+{"seconds": S, "of": KEY}                  plays it about S seconds, three times at least: a call's median
+{"decisions": NAME}                        what the case asks of the registry of decisions, what else is legal
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _median(variant: Variant, budget: float) -> float:
 
 
 def _decisions(case: Case) -> list[dict[str, Any]]:
-    """Each decision of the case but for Opts: its name, its structure, the answer, and others that are legal."""
+    """The decisions of the case but for Opts: name, structure, the answer, and others that are legal."""
     from lazygrad.decisions import DECISIONS, Asked, observers, text_of
     from lazygrad.programs.runners import clear_programs
     from lazygrad.schedule.kernelize import clear_templates

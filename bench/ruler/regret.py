@@ -1,6 +1,6 @@
-"""What the default choices cost: beside what a search finds, beside other legal answers, beside an earlier commit.
+"""What the default choices cost: beside a search, other legal answers, an earlier commit, other targets.
 
-    python -m bench regret                       all cases on one core; a part that is done is not played again
+    python -m bench regret                       all cases on one core; what is done is not played again
     python -m bench regret --share 1/6           a sixth of them: at most 20 minutes
     python -m bench regret --cases columns       those with one of these words in their names
     python -m bench regret --beside HEAD~3       another commit than the anchor
@@ -11,13 +11,13 @@ For each case, by turns in one process, medians of at least 7 rounds:
 
     A/A        the default choices against themselves: a ratio counts only beyond this spread
     search     over the best that BEAM=2 finds for each of its kernels
-    placement  over the best of the other legal answers to the decisions of its plan (stored or inlined, joined or
-               apart, one pass or several, a long sum cut or whole, a layout), one flipped at a time
+    placement  over the best of the other legal answers to the decisions of its plan (stored or inlined,
+               joined or apart, one pass or several, a long sum cut or whole, a layout), one flipped at a time
     commit     over the earlier commit, in a process of its own
     target     over the best of the rows of CPU_TARGET that were played
 
-A case has lost where a ratio is beyond both the spread and 1.10 (1.05 beside a commit and other targets). What was
-played is kept by commit and case in the cache folder; results are in bench/results/PROCESSOR.json.
+A case has lost where a ratio is beyond both the spread and 1.10 (1.05 beside a commit and other targets).
+What was played is kept by commit and case in the cache folder; results are in bench/results/PROCESSOR.json.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ import platformdirs
 
 from . import results
 from .cases import Case, named
-from .statistics import ratio, spread
-from .trees import ANCHOR, Player, commit_of, players, trees
+from .statistics import spread
+from .trees import ANCHOR, Player, commit_of, has_changes, players, trees
 
 ROUNDS, TURN = 7, 0.02
 #: A choice is right up to this ratio; so is a commit, or another target.
@@ -110,29 +110,31 @@ def play(case: Case, here: Player, there: Player, targets: Sequence[str]) -> Row
             best[kind] = (key, median)
     if earlier:
         best["commit"] = (there.tree.name, statistics.median(earlier))
-    assert ratio(both, both) == 1.0
-    return Row(case.name, statistics.median(both), spread(samples[DEFAULT], samples[AGAIN]), best, tuple(notes))
+    return Row(
+        case.name, statistics.median(both), spread(samples[DEFAULT], samples[AGAIN]), best, tuple(notes)
+    )
 
 
 # *** what was played is kept
 
 
 class Kept:
-    """Rows by commit and case, a line of JSON each; what has been changed since is not in the commit's name, so
-    a working tree with changes keeps nothing."""
+    """Rows by commit and case, a line of JSON each. A working tree with changes keeps nothing."""
 
     def __init__(self, beside: str, targets: Sequence[str]) -> None:
         folder = Path(platformdirs.user_cache_dir("lazygrad")) / "regret"
         words = [results.processor(), commit_of("HEAD")[:12], commit_of(beside)[:12], *targets]
-        self.path = folder / ("-".join(words) + ".jsonl")
+        self.path = None if has_changes() else folder / ("-".join(words) + ".jsonl")
         self.rows: dict[str, Row] = {}
-        if self.path.exists():
+        if self.path is not None and self.path.exists():
             for line in self.path.read_text(encoding="utf-8").splitlines():
                 row = row_of(json.loads(line))
                 self.rows[row.name] = row
 
     def add(self, row: Row) -> None:
         self.rows[row.name] = row
+        if self.path is None:
+            return
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:
             print(json.dumps(row._asdict()), file=file)

@@ -46,6 +46,11 @@ def commit_of(name: str) -> str:
     return done.stdout.decode().strip()
 
 
+def has_changes() -> bool:
+    """Whether lazygrad or bench of the working tree is another than the commit's."""
+    return bool(_git("status", "--porcelain", "--", "lazygrad", "bench/*.py", "bench/*/*.py").stdout.strip())
+
+
 def _git(*words: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, check=False)
 

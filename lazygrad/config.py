@@ -31,10 +31,12 @@ class ContextVar:
 
     all: dict[str, ContextVar] = {}
 
-    #: How often a flag was changed for the whole process.
+    #: How often a flag, or another setting of the whole process, was changed.
     changes = 0
     #: The flags with which the same kernel becomes other code: a part of the keys of programs.
     of_code: list[ContextVar] = []
+    #: The flags with which the same call becomes other kernels, or runs them otherwise.
+    of_graphs: list[ContextVar] = []
 
     def __init__(
         self,
@@ -44,6 +46,7 @@ class ContextVar:
         changes_code: bool = False,
         words: tuple[str, ...] = (),
         default_text: str = "",
+        changes_graphs: bool = False,
     ) -> None:
         self.name, self.default, self.doc = name, default, doc
         self.default_text = default_text or str(default)  #: where the default is another on every machine
@@ -52,6 +55,8 @@ class ContextVar:
         ContextVar.all[name] = self
         if changes_code:
             ContextVar.of_code.append(self)
+        if changes_graphs:
+            ContextVar.of_graphs.append(self)
 
     @property
     def value(self) -> Any:
@@ -61,7 +66,7 @@ class ContextVar:
     def set_default(self, value: int | str) -> None:
         """Change the flag for the whole process (threads inside a `Context` keep theirs)."""
         self._process = self._parse(str(value))
-        ContextVar.changes += 1
+        setting_changed()
 
     def accepts(self, value: int | str) -> bool:
         """Whether the flag can have this value."""
@@ -198,8 +203,14 @@ class AnswersVar(ContextVar):
         return text
 
 
+def setting_changed() -> None:
+    """Tell those who remember what followed from the settings: a setting of the whole process is another."""
+    ContextVar.changes += 1
+
+
 def flags_state() -> tuple[dict[str, int | str], int]:
-    """Two things that are the same as before only where no flag has changed in this thread."""
+    """Two things that are the same as before only where no flag has changed in this thread, nor another
+    setting of the whole process (the default dtypes)."""
     return _overlay.values, ContextVar.changes
 
 
@@ -271,7 +282,7 @@ OPTS = AnswersVar(
 BEAM_TIMEOUT_SEC = ContextVar(
     "BEAM_TIMEOUT_SEC", 10, "seconds after which a search gives up a candidate, compiling included"
 )
-DEV = ContextVar("DEV", "", "the default device, for example CPU, CLANG or PYTHON")
+DEV = ContextVar("DEV", "", "the default device, for example CPU, CLANG or PYTHON", changes_graphs=True)
 CHECK = ContextVar(
     "CHECK",
     0,
@@ -320,6 +331,7 @@ POISON = ContextVar(
     "POISON",
     0,
     "1 fills memory that is uninitialized or no longer used with 0xFF, so that reading it gives NaN",
+    changes_graphs=True,
 )
 THREADS = ContextVar(
     "THREADS",
@@ -331,13 +343,17 @@ CHECK_INDEX = ContextVar(
     "CHECK_INDEX",
     1,
     "1 raises an error where an index or a class number is out of range; 0 reads 0 there and writes nothing",
+    changes_graphs=True,
 )
-FUSE = ContextVar("FUSE", 1, "0 turns fusion off: every operation is a kernel of its own")
+FUSE = ContextVar(
+    "FUSE", 1, "0 turns fusion off: every operation is a kernel of its own", changes_graphs=True
+)
 MEMORY_BUDGET = SizeVar(
     "MEMORY_BUDGET",
     0,
     "how much memory a schedule may take for what it computes, on each device, for example `600MB` or "
     "`2.5GiB`: above it, values are computed again instead of kept; 0 sets no limit",
+    changes_graphs=True,
 )
 PLAN_FOR = ContextVar(
     "PLAN_FOR",
@@ -352,8 +368,13 @@ TF32 = ContextVar(
     "1 lets NVIDIA's tensor cores multiply float32 numbers of which they read 10 bits after the point",
     changes_code=True,
 )
-FFT = ContextVar("FFT", 1, "0 computes all Fourier transforms as products with small matrices, as a GPU does")
-SCAN = ContextVar("SCAN", 1, "0 unrolls `Tensor.scan` instead of generating a loop")
+FFT = ContextVar(
+    "FFT",
+    1,
+    "0 computes all Fourier transforms as products with small matrices, as a GPU does",
+    changes_graphs=True,
+)
+SCAN = ContextVar("SCAN", 1, "0 unrolls `Tensor.scan` instead of generating a loop", changes_graphs=True)
 GRAPH = ContextVar("GRAPH", 0, "1 prints the graph of each computation before it is cut into kernels")
 VIZ = ContextVar(
     "VIZ",

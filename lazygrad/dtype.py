@@ -13,6 +13,8 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NoReturn, Protocol
 
+from .config import setting_changed
+
 ConstType = bool | int | float
 
 
@@ -330,6 +332,16 @@ def to_dtype(dtype: DTypeSaid) -> DType:
     return found
 
 
+def dtype_of_bits(dtype: DTypeSaid) -> DType:
+    """`to_dtype` where bytes are looked at as they are: numbers of the other byte order are refused."""
+    if not getattr(dtype, "isnative", True):
+        raise TypeError(
+            f"{dtype!r} is of the other byte order: its bytes are not this machine's numbers; read them with "
+            "numpy.frombuffer, whose array Tensor() copies"
+        )
+    return to_dtype(dtype)
+
+
 def says_dtype(value: DTypeSaid) -> builtins.bool:
     """Whether an argument that may also be a device says a dtype."""
     if isinstance(value, str):
@@ -566,7 +578,14 @@ def set_default_dtype(dtype: DTypeSaid) -> None:
     chosen = to_dtype(dtype)
     if not (dtypes.is_float(chosen) or dtypes.is_int(chosen)):
         raise TypeError(f"a default dtype must be a float or an integer type, not {chosen}")
-    defaults["float" if dtypes.is_float(chosen) else "int"] = chosen
+    set_defaults({**defaults, "float" if dtypes.is_float(chosen) else "int": chosen})
+
+
+def set_defaults(chosen: dict[str, DType]) -> None:
+    """Choose both; what has followed from others is worked out again."""
+    if chosen != defaults:
+        defaults.update(chosen)
+        setting_changed()
 
 
 def numpy_name(dtype: DType) -> str:

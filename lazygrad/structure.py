@@ -108,7 +108,7 @@ def structure_of(
     number: dict[UOp, int] = {}
     for root in roots:
         number.setdefault(root, len(number))
-    rows = []
+    rows: list[str] = []
     for node in (order := list(number)):
         leaf = node.op in _MEMORY or is_leaf(node) or bool(most and len(rows) >= most)
         if not leaf:

@@ -27,7 +27,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 LISTED = ROOT / "tests" / "choices.txt"
 #: What tests of a choice are for: a processor of `lazygrad.target.PROCESSORS`, and its cores.
-PROCESSOR, CORES = "znver3", 8
+PROCESSOR, CORES = "emeraldrapids", 8
 
 
 # *** where they run

@@ -91,9 +91,9 @@ MANY_SLOW = (
 )
 EVERY_DEVICE = "tests/device/test_every_device.py"
 
-#: One in so many of a kind of slow tests. METAL takes a process of a compiler for each kernel, and threads
-#: for its threads.
-LISTED, EXAMPLES, OTHER, ROWS, DEVICES, METAL = 2, 2, 1, 8, 40, 120
+#: One in so many of a kind of slow tests, besides `--share`. METAL takes a process of a compiler for each
+#: kernel, and threads for its threads.
+ALL, ROWS, DEVICES, METAL = 1, 2, 4, 12
 
 
 def lot(*parts: object) -> int:
@@ -117,11 +117,7 @@ def one_in(item: pytest.Item, seed: str) -> int:
         if given and (device in SHARES_ON or item.nodeid.startswith(EVERY_DEVICE)):
             return METAL if device == "METAL" else DEVICES
         return ROWS
-    if is_listed(item):
-        return LISTED if given else OTHER
-    if marked:
-        return EXAMPLES if "examples" in params else OTHER
-    return 0
+    return ALL if marked or is_listed(item) else 0
 
 
 def left_out(items: list[pytest.Item], share: str | None, played: str | None) -> list[pytest.Item]:

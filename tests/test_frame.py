@@ -70,7 +70,7 @@ def test_files_import_at_their_top_what_every_environment_has():
     wrong = []
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            names = [node.module] if isinstance(node, ast.ImportFrom) else []
+            names = [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
             names += [each.name for each in node.names] if isinstance(node, ast.Import) else []
             packages = {name.partition(".")[0] for name in names if name}
             wrong += [

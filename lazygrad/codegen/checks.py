@@ -2,19 +2,48 @@
 
 CHECK(value, good, place) is its value; where `good` fails the kernel reports the place, and nobody will use
 what else it computes. So a load whose only condition is checked has none: it reads where it can be read.
+
+A kernel makes a CHECK whether or not somebody uses its value. So what `good` is says by itself where an index
+is asked for: whoever adds lanes or turns that do not count says so (`asked_where`), and nothing that is known
+where a value is used may change `good`.
 """
 
 from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Callable
 
 from ..dtype import DType, dtypes
-from ..ir.index import conjuncts, substitute
-from ..ir.ops import Ops
+from ..ir import index
+from ..ir.index import TRUE, conjuncts
+from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.pattern import PatternMatcher, UPat
-from ..ir.rewrite import graph_rewrite, same_value
-from ..ir.uop import UOp
+from ..ir.rewrite import graph_rewrite, same_value, transform
+from ..ir.uop import UOp, toposort
+from .lanes import broadcast
+
+
+def asked_where(condition: UOp, good: UOp) -> UOp:
+    """What a CHECK asserts whose index is asked for only where a condition on its turn holds."""
+    if condition is TRUE:
+        return good
+    lanes = good.dtype.count
+    always = broadcast(UOp.const(dtypes.bool, True), lanes)
+    return UOp(Ops.WHERE, good.dtype, (broadcast(condition, lanes), good, always))
+
+
+def checked_where(value: UOp, conditions: Callable[[UOp], UOp]) -> UOp:
+    """The value, whose CHECKs each ask for an index only where `conditions` says of it."""
+
+    def asked(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+        if node.op is not Ops.CHECK:
+            return None
+        return node.replace(src=(src[0], asked_where(conditions(node), src[1]), *src[2:]))
+
+    if not any(node.op is Ops.CHECK for node in value.toposort()):
+        return value
+    return transform(value, asked, "checked where", rebuild=index.rebuild)
 
 
 def only_checked(condition: UOp, position: UOp) -> bool:
@@ -69,8 +98,20 @@ def where_it_counts(access: UOp) -> UOp | None:
     if len(access.src) < 3:
         return None
     buffer, place, valid = access.src
-    chosen = {n: n.src[1] for n in place.toposort() if n.op is Ops.WHERE and n.src[0] is valid}
-    return access.replace(src=(buffer, substitute((place,), chosen)[place], valid)) if chosen else None
+    done: dict[UOp, UOp] = {}
+    for node in toposort((place,), _arithmetic_of):
+        if node.op is Ops.WHERE and node.src[0] is valid:
+            done[node] = done.get(node.src[1], node.src[1])
+            continue
+        src = tuple([done.get(s, s) for s in node.src])
+        if src != node.src:
+            done[node] = node.replace(src=src)
+    return access.replace(src=(buffer, done[place], valid)) if place in done else None
+
+
+def _arithmetic_of(node: UOp) -> tuple[UOp, ...]:
+    """What a value is computed of. What is loaded or checked is so whether or not the value counts."""
+    return node.src if node.op in ELEMENTWISE and node.op is not Ops.CHECK else ()
 
 
 number, size = UPat.var("number"), UPat.cvar("size")

@@ -26,6 +26,7 @@ from .opt.inline import all_inline
 from .opt.plans import plans
 from .opt.search import AMOUNTS, is_small
 from .predict import predict
+from .ranges import in_order
 from .separate_loops import separate_loops
 from .vectorize import vectorize
 from .warp_groups import by_warp_groups
@@ -43,9 +44,7 @@ def drawn(loops: Loops, target: Target, predicted: Sequence[Opt], rng: random.Ra
     if not loops.axes:
         return list(predicted)
     way = rng.random()
-    if way < 1 / 8:
-        return list(predicted)
-    if way < 1 / 4:
+    if way < 1 / 6:
         opts: list[Opt] = []
     elif way < 1 / 2:
         opts = _proposed(loops, target, predicted, rng)
@@ -61,6 +60,8 @@ def _proposed(loops: Loops, target: Target, predicted: Sequence[Opt], rng: rando
     if target.grid or target.vector_bytes == 0:
         return _walked(loops, target, predicted, rng)
     plain, inline = all_inline(loops)
+    if in_order(loops.sink):
+        return _walked(loops, target, predicted, rng)
     facts = Facts.of(plain)
     tiles = [[*inline, *opts] for opts in candidates(facts, target)]
     if tiles and rng.random() < 3 / 4:
@@ -76,11 +77,11 @@ def _walked(loops: Loops, target: Target, predicted: Sequence[Opt], rng: random.
         loops = apply_opt(loops, opt, target)
     for _ in range(rng.randint(1, LONGEST)):
         for _ in range(TRIES):
-            opt = _any_opt(loops, rng)
-            after = None if opt is None else _after(loops, opt, target)
-            if opt is not None and after is not None and is_small(after, target):
+            tried = _any_opt(loops, rng)
+            after = None if tried is None else _after(loops, tried, target)
+            if tried is not None and after is not None and is_small(after, target):
                 loops = after
-                found.append(opt)
+                found.append(tried)
                 break
     return found
 
@@ -116,9 +117,9 @@ def _with_threads(loops: Loops, opts: list[Opt], target: Target, rng: random.Ran
     for opt in opts:
         loops = apply_opt(loops, opt, target)
     for _ in range(TRIES if loops.axes else 0):
-        opt = Opt(OptOps.THREAD, rng.randrange(len(loops.axes)), rng.choice((2, 3, 4, 7, 8, 16)))
-        if _after(loops, opt, target) is not None:
-            return [*opts, opt]
+        thread = Opt(OptOps.THREAD, rng.randrange(len(loops.axes)), rng.choice((2, 3, 4, 7, 8, 16)))
+        if _after(loops, thread, target) is not None:
+            return [*opts, thread]
     return opts
 
 
@@ -134,6 +135,8 @@ def _after(loops: Loops, opt: Opt, target: Target) -> Loops | None:
 
 def _cheap(loops: Loops, opts: list[Opt], target: Target, predicted: list[Opt]) -> list[Opt]:
     """The list, as much of it as is neither too dear nor too long; the predicted one if that is nothing."""
+    if opts == predicted:
+        return opts
     most, longest = _price(loops, predicted, target)
     most, longest = DEAREST * most, max(LONG, LONGER * longest)
     while True:

@@ -5,6 +5,7 @@ becomes, with 128 threads,
     for turn in 0..4:  f = 128*turn + thread;  temp0[64*(f/64)+f%64] = data1[1024*(f/64)+f%64]
 
 Neighbouring threads take neighbours. Where the elements are no multiple of the threads, some rest at the end.
+What is one vector is copied by the first thread: all would write the same, and race for it.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from ..ir.nest import closed_ranges, is_shared, stage_stores
 from ..ir.ops import Ops
 from ..ir.rewrite import transform
 from ..ir.uop import UOp
+from .checks import checked_where
 from .ranges import make_range
 
 
 def fill_together(sink: UOp, threads: Sequence[Sequence[UOp]], places: Mapping[UOp, UOp]) -> UOp:
     """The kernel in which each shared STAGE is filled by all threads: axes of a workgroup, x first."""
     nodes = sink.toposort()
-    if not any(_is_filled_in_loops(node) for node in nodes):
+    if not any(map(is_shared, nodes)):
         return sink
     thread, count = index.const(0), 1
     for axis in threads:
@@ -34,16 +36,12 @@ def fill_together(sink: UOp, threads: Sequence[Sequence[UOp]], places: Mapping[U
 
     def filled(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         nonlocal fresh
-        if not _is_filled_in_loops(node):
+        if not is_shared(node) or (count == 1 and not closed_ranges(node)):
             return None
         fresh += 1
         return _filled(node.replace(src=src), thread, count, fresh - 1)
 
     return transform(sink, filled, "fill together", rebuild=index.rebuild, order=nodes)
-
-
-def _is_filled_in_loops(node: UOp) -> bool:
-    return is_shared(node) and bool(closed_ranges(node))
 
 
 def _filled(stage: UOp, thread: UOp, count: int, fresh: int) -> UOp:
@@ -55,7 +53,8 @@ def _filled(stage: UOp, thread: UOp, count: int, fresh: int) -> UOp:
     at, rest = dict[UOp, UOp](), number
     for r in reversed(loops[1:]):
         at[r], rest = index.mod(rest, r.src[0]), index.floordiv(rest, r.src[0])
-    at[loops[0]] = rest
+    if loops:
+        at[loops[0]] = rest
     stores = [index.substitute((store,), at)[store] for store in stage_stores(stage)]
     if elements % count:
         within = index.less(number, index.const(elements))
@@ -64,7 +63,8 @@ def _filled(stage: UOp, thread: UOp, count: int, fresh: int) -> UOp:
 
 
 def copied_where(store: UOp, condition: UOp) -> UOp:
-    """The STORE, and what is loaded for it, where a condition holds; or the FETCH."""
+    """The STORE, and what is loaded and checked for it, where a condition holds; or the FETCH."""
+    store = checked_where(store, lambda check: condition)
     loads = [node.src[0] for node in store.src[1].toposort() if node.op is Ops.LOAD]
     guarded = {a: a.replace(src=(*a.src[:2], _both(a.src[2:], condition))) for a in loads}
     value = index.substitute((store.src[1],), guarded)[store.src[1]]

@@ -19,6 +19,7 @@ from ..ir.nest import output_ranges, ranges_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..target import Target
+from .checks import checked_where
 from .fetch import fetch_copies
 from .fetch_ahead import fetch_ahead
 from .fill import fill_together
@@ -34,7 +35,7 @@ _AT_ONCE = (AxisType.GLOBAL, AxisType.LOCAL, AxisType.GROUP, AxisType.WARP)
 def assign_grid(sink: UOp, target: Target) -> UOp:
     """The kernel with SPECIALs in the place of GLOBAL, LOCAL and GROUP ranges.
 
-    A symbolic axis is launched at its maximum, and stores beyond its size are left out.
+    A symbolic axis is launched at its maximum; beyond its size nothing is stored, and no index is asked for.
     """
     nodes = sink.toposort()
     grouped = [r for r in nodes if r.op is Ops.RANGE and r.arg.kind is AxisType.GROUP]
@@ -49,7 +50,9 @@ def assign_grid(sink: UOp, target: Target) -> UOp:
         **_places("gidx", workgroups, target.grid_sizes),
         **_places("lidx", threads, target.group_sizes),
     }
-    beyond = [index.less(place, r.src[0]) for r, place in places.items() if r.src[0].op is not Ops.CONST]
+    within = {r: index.less(place, r.src[0]) for r, place in places.items() if r.src[0].op is not Ops.CONST}
+    if within:
+        sink = checked_where(sink, lambda check: index.all_of(_of_ranges(within, check)))
     sink = fetch_ahead(fetch_copies(fill_together(sink, threads, places), target), places)
     alone = [store for store in sink.src if not any(r.arg.kind is AxisType.GROUP for r in ranges_of(store))]
     if grouped:
@@ -58,12 +61,17 @@ def assign_grid(sink: UOp, target: Target) -> UOp:
     substituted = index.substitute((sink,), places)
     stores = []
     for store in sink.src:
-        conditions = list(beyond)
+        conditions = list(within.values())
         if grouped and store in alone:
             conditions.insert(0, index.equal(places[grouped[0]], index.const(0)))
         made = substituted[store]
         stores.append(only_where(made, *conditions) if conditions else made)
     return sink.replace(src=tuple(stores))
+
+
+def _of_ranges(conditions: dict[UOp, UOp], node: UOp) -> list[UOp]:
+    """The conditions of those ranges that a node depends on."""
+    return [condition for r, condition in conditions.items() if r in ranges_of(node)]
 
 
 def _nearest_first(nodes: Sequence[UOp], axes: list[list[UOp]]) -> list[list[UOp]]:

@@ -21,7 +21,7 @@ from typing import Any
 
 from ..dtype import DType, PtrDType, dtypes
 from ..ir.index import bounds
-from ..ir.nest import Block, is_shared, loop_nest, ranges_of, scan_ranges, scan_values
+from ..ir.nest import Block, is_shared, loop_nest, ranges_of, scan_ranges, scan_values, turns_of
 from ..ir.ops import ELEMENTWISE, Ops, start_value
 from ..ir.reports import FAILED, FOUND, WORDS, report_memory
 from ..ir.uop import UOp, toposort
@@ -188,7 +188,8 @@ class _Writer:
                     self.emit(UOp(Ops.WAIT, dtypes.void, (), 0))
                 self.emit(UOp(Ops.BARRIER, dtypes.void, (memory,)))
             return
-        src = tuple([read(s) for s in node.src])
+        turns = turns_of(node) if node.op is Ops.LOAD else ()
+        src = tuple([read(s) for s in node.src if s not in turns])
         if node.op is Ops.LOAD and len(src) == 1 and len(src[0].src) > 2:
             src = (*src, self.declare(_same_in_all_lanes(node.dtype, 0)))
         made = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)

@@ -26,7 +26,7 @@ from ..shape import Shape, shape_of, shape_text
 from ..simplify import fold
 from ..simplify.validity import beyond, simplified
 from .axes import Store, arrange
-from .checks import only_checked
+from .checks import asked_where, only_checked
 from .computed_places import computed_place
 
 Indices = tuple[UOp, ...]
@@ -103,30 +103,30 @@ def _scatter(indexer: Indexer, store: UOp, axes: Indices, own: frozenset[UOp]) -
     """A store to computed places, one after the other in row-major order.
 
     Along an axis that the place does not depend on, what arrives there is combined first: the last value is
-    the one that stays, or the values are reduced by the STORE's op.
+    the one that stays, or the values are reduced by the STORE's op. What is there before is loaded in each
+    turn of all other axes, whatever becomes of the place.
     """
     buffer, view, value, where = store.src
     combine: Ops | None = store.arg
     position, valid = indexer.position(where, axes, view.arg.shape[0])
     stored = indexer.value(value, axes)
     place, seen = view.arg.indexed((position,))
-    access = _access(buffer, place, index.all_of((valid, seen)))
+    access = fold(_access(buffer, place, index.all_of((valid, seen))))
     same_place = [axis for axis in axes if axis in own and axis not in ranges_of(access)]
     if same_place and combine is None:
         last = {axis: index.sub(axis.src[0], index.const(1)) for axis in same_place}
         stored = index.substitute((stored,), dict(last))[stored]
         some = [index.less(ZERO, axis.src[0]) for axis in same_place]
-        access = _access(buffer, place, index.all_of((valid, seen, *some)))
+        access = _access(buffer, access.src[1], index.all_of((*access.src[2:], *some)))
     elif same_place and combine is not None:
         inner = [indexer.reduce_range(axis.src[0]) for axis in same_place]
         stored = index.substitute((stored,), dict(zip(same_place, inner, strict=True)))[stored]
         stored = UOp(Ops.REDUCE, stored.dtype, (stored, *inner), combine)
     if combine is not None:
-        before = UOp(Ops.LOAD, stored.dtype, (access,))
+        turns = [axis for axis in axes if axis in own and axis not in same_place]
+        before = UOp(Ops.LOAD, stored.dtype, (access, *turns))
         stored = UOp(combine, stored.dtype, (before, stored))
-    # where places are loaded one sees that the order matters; where they are arithmetic a mark says so
-    loaded = any(node.op is Ops.LOAD for node in access.src[1].toposort())
-    node = UOp(Ops.STORE, dtypes.void, (access, stored), None if loaded else Ops.SCATTER)
+    node = UOp(Ops.STORE, dtypes.void, (access, stored), Ops.SCATTER)
     return Store(node, own.difference(same_place), True)
 
 
@@ -157,7 +157,7 @@ class Indexer:
 
     def value(self, root: UOp, indices: Indices) -> UOp:
         """The value of `root` at `indices`: loads, arithmetic and reductions of single elements."""
-        return resolve((root, indices, TRUE), self._asked, self._answer, self.values)
+        return resolve((root, indices, _have_turns(indices)), self._asked, self._answer, self.values)
 
     def _asked(self, key: Key) -> tuple[Key, ...]:
         """The values that one is made of."""
@@ -205,7 +205,8 @@ class Indexer:
             sizes = shape_of(node.src[0])
             ranges = {a: self.reduce_range(sizes[a]) for a in node.arg.axes if sizes[a] != 1}
             inner = tuple([ranges.get(a, i) for a, i in enumerate(indices)])
-            return ((node.src[0], inner, where),), tuple(ranges.values())
+            inside = index.all_of((where, _have_turns(tuple(ranges.values()))))
+            return ((node.src[0], inner, inside),), tuple(ranges.values())
         if op is Ops.SCAN:
             return self._needs_of_scan(node, indices, where)
         if op is Ops.STAGE:
@@ -304,6 +305,13 @@ class Indexer:
         return _where_valid(beyond(inside, where), value)
 
 
+def _have_turns(ranges: Indices) -> UOp:
+    """Whether loops of symbolic sizes have turns at all: what does not change in them is computed before."""
+    return index.all_of(
+        index.less(ZERO, r.src[0]) for r in ranges if r.op is Ops.RANGE and index.bounds(r.src[0])[0] < 1
+    )
+
+
 def _load(node: UOp, indices: Indices, where: UOp, computed: list[UOp]) -> UOp:
     """The element of a buffer, 0 where there is none."""
     buffer, view = node.src[:2]
@@ -335,9 +343,8 @@ def _check(node: UOp, where: UOp, src: list[UOp]) -> UOp:
     memory = node.src[3]
     if good.op is Ops.CONST and good.arg:
         return value
-    asked = good if where is TRUE else UOp(Ops.WHERE, good.dtype, (where, good, TRUE))
     arg = node.arg._replace(memory=memory.arg, checks=memory.dtype.size // WORDS)  # type: ignore[attr-defined]
-    checked = UOp(Ops.CHECK, value.dtype, (value, asked, place), arg)
+    checked = UOp(Ops.CHECK, value.dtype, (value, asked_where(where, good), place), arg)
     return index.all_of((checked, good)) if value is good and good.op is not Ops.CONST else checked
 
 

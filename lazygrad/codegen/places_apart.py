@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from ..ir import index
 from ..ir.args import AxisType, RangeArg
-from ..ir.nest import ranges_of
+from ..ir.nest import ranges_of, turns_of
 from ..ir.ops import Ops
+from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..target import Target
 from .ranges import is_computed, substitute_ranges
@@ -28,7 +29,7 @@ def threads_apart(sink: UOp, target: Target) -> UOp:
     order = sink.toposort()
     loops = [node for node in order if node.op is Ops.RANGE and node.arg.kind is AxisType.LOOP]
     apart = [r for r in loops if _is_apart(r, sink, order)]
-    return substitute_ranges(sink, {r: _as_thread(r) for r in apart}) if apart else sink
+    return _in_threads(sink, frozenset(apart)) if apart else sink
 
 
 def _is_apart(r: UOp, sink: UOp, order: list[UOp]) -> bool:
@@ -67,5 +68,14 @@ def _reads_its_own(store: UOp, order: list[UOp]) -> bool:
     return all(read.src[1] is place for read in reads)
 
 
-def _as_thread(r: UOp) -> UOp:
-    return r.replace(arg=RangeArg(r.arg.id, AxisType.GLOBAL))
+def _in_threads(sink: UOp, apart: frozenset[UOp]) -> UOp:
+    """The kernel with threads in the place of loops: what one of them loads no other has written."""
+
+    def loaded(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+        if node.op is not Ops.LOAD or apart.isdisjoint(turns_of(node)):
+            return None
+        return node.replace(src=(src[0], *[r for r in turns_of(node) if r not in apart]))
+
+    sink = transform(sink, loaded, None, rebuild=index.rebuild)
+    threads = {r: r.replace(arg=RangeArg(r.arg.id, AxisType.GLOBAL)) for r in apart}
+    return substitute_ranges(sink, threads)

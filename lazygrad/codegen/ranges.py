@@ -37,13 +37,14 @@ def make_range(size: sint, number: int, kind: AxisType) -> UOp:
 def substitute_ranges(sink: UOp, mapping: dict[UOp, UOp]) -> UOp:
     """The graph with expressions in place of ranges; a REDUCE or STAGE closes the ranges of the expression.
 
-    A SCAN runs along them, the slowest first; in a single turn nothing came before.
+    A LOAD that stands inside of loops stands inside of the new ones. A SCAN runs along them, the slowest
+    first; in a single turn nothing came before.
     """
     return transform(sink, _in_ranges, None, rebuild=index.rebuild, done=dict(mapping))
 
 
 #: The ops that say more of ranges than their dependence.
-_OF_RANGES = frozenset((Ops.REDUCE, Ops.STAGE, Ops.SCAN, Ops.INDEX))
+_OF_RANGES = frozenset((Ops.REDUCE, Ops.STAGE, Ops.SCAN, Ops.INDEX, Ops.LOAD))
 
 
 def _above_ranges(node: UOp) -> tuple[UOp, ...]:
@@ -63,6 +64,9 @@ def _in_ranges(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         values = len(scan_values(node))
         along = [r for s in src[values:] for r in _slowest_first(s)]
         return UOp(node.op, node.dtype, (*src[:values], *along), node.arg) if along else neutral(node)
+    if node.op is Ops.LOAD:
+        turns = [r for r in toposort(src[1:], _above_ranges) if r.op is Ops.RANGE]
+        return node.replace(src=(src[0], *turns))
     return UOp(node.op, node.dtype, src[:2]) if src[2:] == (index.TRUE,) else None
 
 

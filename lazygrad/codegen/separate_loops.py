@@ -91,8 +91,7 @@ def _filled_apart(stage: UOp, memory: int, fresh: int) -> UOp:
     }
     moved = substitute_ranges(stage, mapping) if mapping else stage
     own = moved.src[0].replace(arg=memory)
-    stores = [
-        store.replace(src=(store.src[0].replace(src=(own, *store.src[0].src[1:])), *store.src[1:]))
-        for store in stage_stores(moved)
-    ]
+    # what is stored may be added to what stood there before: it reads the other memory too
+    done = index.substitute(stage_stores(moved), {moved.src[0]: own})
+    stores = [done[store] for store in stage_stores(moved)]
     return moved.replace(src=(own, *stores, *closed_ranges(moved)))

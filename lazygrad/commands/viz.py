@@ -77,9 +77,9 @@ def run(given: argparse.Namespace) -> int:
         size = shutil.get_terminal_size((100, 40))
         rows, columns = max(size.lines - 2, 10), max(size.columns, 80)
         if given.depth:
-            print(schedule_tree(found, given.depth, rows, columns))
+            print(_printable(schedule_tree(found, given.depth, rows, columns)))
         else:
-            print(schedule_text(found, rows, columns))
+            print(_printable(schedule_text(found, rows, columns)))
     if given.save or given.svg or given.trace or given.text or given.depth:
         return status
     try:
@@ -92,6 +92,11 @@ def run(given: argparse.Namespace) -> int:
         webbrowser.open(server.url)
     server.run()
     return status
+
+
+def _printable(text: str) -> str:
+    """Text that tells a terminal nothing else: names may come from a file that somebody sent."""
+    return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
 
 
 def _recording(given: argparse.Namespace) -> tuple[dict[str, Any] | None, int]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..config import ContextVar
 from ..device import Buffer, CompiledDevice, Compiler, Devices
-from ..dtype import DType, FloatInfo, ImageDType, PtrDType, dtypes, numpy_name, to_dtype
+from ..dtype import DType, FloatInfo, ImageDType, PtrDType, dtype_of_bits, dtypes, numpy_name
 from ..ir.uop import UOp
 from ..nn.files import fetch
 from ..nn.optim import Optimizer
@@ -77,7 +77,7 @@ def from_blob(
     """A tensor on memory of this process, without a copy on the CPU; whoever owns it keeps it alive."""
     import numpy as np
 
-    kind = to_dtype(dtype)
+    kind = dtype_of_bits(dtype)
     size = math.prod(shape) * kind.itemsize
     memory = memoryview((ctypes.c_uint8 * size).from_address(ptr))
     array = np.frombuffer(memory, numpy_name(kind)).reshape(shape)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..device import Device
-from ..dtype import dtypes, least_upper_dtype, to_dtype
+from ..dtype import dtype_of_bits, dtypes, least_upper_dtype, to_dtype
 from ..ir.uop import UOp
 from ..shape.sizes import prod
 from ..tensor import Tensor
@@ -55,7 +55,7 @@ def init(
         self.to_(device)
         return
     if isinstance(data, bytes) and dtype is not None and to_dtype(dtype).itemsize > 1:
-        data, wanted = Tensor(data, device=device), to_dtype(dtype)
+        data, wanted = Tensor(data, device=device), dtype_of_bits(dtype)
         _init(self, data.bitcast(wanted), requires_grad=requires_grad, **more)
         return
     try:

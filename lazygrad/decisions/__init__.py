@@ -5,7 +5,7 @@ predicted to be fastest and what else is legal, and `decide` answers.
 means; `OPTS=NAME@STRUCTURE=ANSWER` answers one, so that one can be measured beside the other.
 """
 
-from .ask import Asked, decide, is_random, observers, text_of, yes_or_no
+from .ask import Asked, decide, observers, only_predicted, text_of, yes_or_no
 from .table import DEAREST, DECISIONS, Decision
 
 __all__ = [
@@ -14,8 +14,8 @@ __all__ = [
     "Asked",
     "Decision",
     "decide",
-    "is_random",
     "observers",
+    "only_predicted",
     "text_of",
     "yes_or_no",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import random
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
@@ -64,7 +63,7 @@ def decide(
 
     An answer that OPTS gives and that is not legal raises ValueError.
     """
-    if not OPTS.value and not observers:
+    if only_predicted():
         return predicted
     return _answered(name, structure(), predicted, others, read)
 
@@ -73,9 +72,14 @@ def yes_or_no(
     name: str, structure: Callable[[], str], predicted: bool, may_differ: Callable[[], bool]
 ) -> bool:
     """The answer to a decision between two; `may_differ` says whether the other answer is legal."""
-    if not OPTS.value and not observers:
+    if only_predicted():
         return predicted
     return _answered(name, structure(), predicted, lambda rng: [not predicted] if may_differ() else [], None)
+
+
+def only_predicted() -> bool:
+    """Whether every answer is the predicted one, and nobody looks on: nothing else need be worked out."""
+    return not OPTS.value and not observers
 
 
 def text_of(answer: Any) -> str:
@@ -83,14 +87,6 @@ def text_of(answer: Any) -> str:
     if isinstance(answer, bool):
         return "yes" if answer else "no"
     return repr(answer)
-
-
-def is_random(name: str) -> bool:
-    """Whether OPTS answers a decision at random."""
-    if not OPTS.value:
-        return False
-    said = _said(OPTS.value)
-    return said.seed is not None and (not said.names or name in said.names)
 
 
 def _answered(
@@ -114,15 +110,10 @@ def _answered(
 def _drawn(seed: str, name: str, structure: str, predicted: A, others: Others[A]) -> A:
     """A legal answer that depends on the seed, the name and the structure alone."""
     rng = random.Random(f"{seed} {name} {structure}")
-    if DECISIONS[name].endless:
-        return next(iter(others(rng)), predicted)
-    # whichever is predicted: another processor, or another price, draws the same of the same legal answers
-    ranked = {_rank(seed, name, structure, text_of(each)): each for each in (predicted, *others(rng))}
-    return ranked[min(ranked)]
-
-
-def _rank(*parts: str) -> bytes:
-    return hashlib.blake2b(" ".join(parts).encode(), digest_size=8).digest()
+    if rng.random() < DECISIONS[name].predicted:
+        return predicted
+    found = list(others(rng))
+    return rng.choice(found) if found else predicted
 
 
 def _given(

@@ -71,7 +71,7 @@ class Buffer:
         base: Buffer | None = None,
         offset: int = 0,
     ) -> None:
-        if ended or ended_exports:  # not only `alloc` asks: a loop may adopt memory, or look at it, and take none
+        if ended or ended_exports:  # a loop may adopt memory, or look at it, and never ask `alloc`
             take_back()
         self._buf: Any = None
         self._base: Buffer | None = None

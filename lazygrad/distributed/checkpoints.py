@@ -10,9 +10,11 @@ each part, called `name[0:4,0:8]` after its elements along each axis; under `par
 
     {"shape": [8, 8], "dtype": "F32", "pieces": [{"key": "name[0:4,0:8]", "box": [[0, 4], [0, 8]]}, ...]}
 
-`training` has the rest of the run, as in a file of nn.TrainingState, and `sizes` the bytes of each file, by
-which one that is cut short is known. A reader takes the bytes that it needs, wherever they are: so a run goes
-on with another number of ranks, and on another mesh.
+`training` has the rest of the run, as in a file of nn.TrainingState, `sizes` the bytes of each file, by which
+one that is cut short is known, `checksums` the CRC-32 of each block of them, by which one is known that was
+changed since, or is of another checkpoint, and `checksum` that of the rest of the index. A reader takes the
+bytes that it needs, wherever they are, and checks the blocks in which they lie: so a run goes on with another
+number of ranks, and on another mesh.
 """
 
 from __future__ import annotations
@@ -25,14 +27,15 @@ import pathlib
 import re
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..device import flat_bytes
 from ..dtype import DType, numpy_name
 from ..nn.formats.safetensors import DTYPES, NAMES, read_header, read_metadata, write_safetensors
 from ..nn.formats.source import FileFormatError, Path, Source, shown
-from ..nn.formats.writing import written_whole
+from ..nn.formats.writing import is_left, lock, written_whole
 from ..nn.state import TOGETHER
 from ..nn.training import TrainingState, checked_content, random_state, set_random_state
 from ..shape import shape_text
@@ -42,6 +45,12 @@ from .starting import agree, broadcast, is_main, rank, world_size
 
 INDEX = "model.safetensors.index.json"
 VERSION = 1
+#: Bytes of a block that has a checksum.
+BLOCK = 1 << 20
+#: In the folder of a checkpoint while it is written: locked by rank 0, so that nobody takes it for left.
+LOCK = "writing"
+#: How the file ends in which a rank says the checksums of its own.
+SUMS = ".sums"
 #: Bytes that are read at once where the elements that are wanted do not lie together.
 AT_ONCE = 4096
 _STEP = re.compile(r"step-([0-9]{8,})(\.before)?")
@@ -116,21 +125,57 @@ def save(
     part = target.with_name(f".{target.name}.{token}.part")
     index = _index(tensors, pieces, plan, content, step)
     agree(f"the checkpoint of step {step}", json.dumps([step, index["weight_map"]]).encode())
-    if is_main():
-        part.mkdir(parents=True)
-    agree("a checkpoint's folder", b"")
-    mine = {
-        key: piece.part
-        for key, (writer, piece) in plan.items()
-        if writer == rank() and piece.part is not None
-    }
-    write_safetensors(mine, part / _file(rank()), {_RANDOM: json.dumps(random_state())})
-    agree("a checkpoint's files", b"")
-    if is_main():
-        _complete(part, target, index)
-        _clean(pathlib.Path(folder), keep)
+    with _begun(part) if is_main() else contextlib.nullcontext():
+        agree("a checkpoint's folder", b"")
+        mine = {
+            key: piece.part
+            for key, (writer, piece) in plan.items()
+            if writer == rank() and piece.part is not None
+        }
+        own = part / _file(rank())
+        write_safetensors(mine, own, {_RANDOM: json.dumps(random_state())})
+        own.with_suffix(SUMS).write_text(json.dumps(_checksums(own)), encoding="utf-8")
+        agree("a checkpoint's files", b"")
+        if is_main():
+            _complete(part, target, index)
+            _clean(pathlib.Path(folder), keep)
     agree("a complete checkpoint", b"")
     return target
+
+
+@contextlib.contextmanager
+def _begun(part: pathlib.Path) -> Iterator[None]:
+    """The folder of a checkpoint while it is written. What killed jobs left makes room for it; what is not
+    completed makes room for others.
+    """
+    for left in part.parent.glob(".step-*"):
+        is_open = left.suffix == ".part" and not (left / LOCK).exists()  # of a version without locks
+        if is_open or is_left(left / LOCK):
+            shutil.rmtree(left, ignore_errors=True)
+    try:
+        made = part.with_suffix(".new")  # until it is locked
+        made.mkdir(parents=True)
+        with open(made / LOCK, "xb") as file:
+            lock(file)
+            made.rename(part)
+            yield
+    finally:
+        shutil.rmtree(part, ignore_errors=True)  # which is no longer there if all went well
+
+
+def _checksums(file: pathlib.Path) -> list[int]:
+    """The CRC-32 of each block of a file."""
+    found = []
+    with open(file, "rb") as opened:
+        while block := opened.read(BLOCK):
+            found.append(zlib.crc32(block))
+    return found
+
+
+def _own_checksum(index: Mapping[str, Any]) -> int:
+    """The CRC-32 of what an index says, but for this number."""
+    said = {name: value for name, value in index.items() if name != "checksum"}
+    return zlib.crc32(json.dumps(said, sort_keys=True).encode())
 
 
 def _file(number: int) -> str:
@@ -180,7 +225,7 @@ def _index(
 
 def _complete(part: pathlib.Path, target: pathlib.Path, index: dict[str, Any]) -> None:
     """Write the index, and let the checkpoint take its place."""
-    sizes = {}
+    sizes, sums = {}, {}
     for number in range(world_size()):
         file = part / _file(number)
         if not file.is_file():
@@ -189,8 +234,12 @@ def _complete(part: pathlib.Path, target: pathlib.Path, index: dict[str, Any]) -
                 "that all ranks share"
             )
         sizes[file.name] = file.stat().st_size
+        said = file.with_suffix(SUMS)
+        sums[file.name] = json.loads(said.read_text(encoding="utf-8"))
+        said.unlink()
+    index = {**index, "sizes": sizes, "checksums": {"block": BLOCK, "files": sums}}
     with written_whole(part / INDEX) as written:
-        written.write(json.dumps({**index, "sizes": sizes}, indent=1).encode())
+        written.write(json.dumps({**index, "checksum": _own_checksum(index)}, indent=1).encode())
     _to_disk(part)
     before = target.with_name(f"{target.name}.before")
     if target.exists():
@@ -200,6 +249,7 @@ def _complete(part: pathlib.Path, target: pathlib.Path, index: dict[str, Any]) -
         else:
             shutil.rmtree(target)
     os.rename(part, target)
+    (target / LOCK).unlink(missing_ok=True)
     _to_disk(target.parent)
     shutil.rmtree(before, ignore_errors=True)
 
@@ -215,9 +265,7 @@ def _to_disk(folder: pathlib.Path) -> None:
 
 
 def _clean(folder: pathlib.Path, keep: int) -> None:
-    """Take away what was left by a job that was killed, and all complete steps but the last ones."""
-    for each in folder.glob(".step-*.part"):
-        shutil.rmtree(each, ignore_errors=True)
+    """Take away all complete steps but the last ones."""
     places = _places(folder)
     for number in sorted(places)[:-keep]:
         shutil.rmtree(places[number], ignore_errors=True)
@@ -287,9 +335,20 @@ class Checkpoint:
         self.place = pathlib.Path(place)
         with Source(self.place / INDEX, "index") as source:
             self.index = source.json(0, source.size, "the index")
-            headers = {file: read_header(self.place / file) for file in {**self._map(source)}.values()}
-            self.tensors = self._tensors(source, headers)
-        self._files = {file: os.open(self.place / file, os.O_RDONLY) for file in headers}
+            files = dict.fromkeys(self._map(source).values())
+            self._sums, self._block = self._checksums(source, files)
+            self._whole: dict[str, set[int]] = {file: set() for file in files}
+            self._files: dict[str, int] = {}
+            try:
+                for file in files:
+                    self._files[file] = os.open(self.place / file, os.O_RDONLY)
+                headers = {file: read_header(self.place / file) for file in files}
+                for file, (_, base) in headers.items():
+                    self._check(file, 0, base)
+                self.tensors = self._tensors(source, headers)
+            except BaseException:
+                self.__exit__()
+                raise
 
     def __enter__(self) -> Checkpoint:
         return self
@@ -306,6 +365,35 @@ class Checkpoint:
             if type(file) is not str or pathlib.PurePath(file).name != file:
                 source.refuse(f"it names the file {shown(str(file))}, which is not in its folder")
         return dict(index["weight_map"])
+
+    def _checksums(self, source: Source, files: Iterable[str]) -> tuple[dict[str, list[int]], int]:
+        """Those of each file, and of how many bytes; none in a checkpoint of before there were any."""
+        index = self.index
+        if "checksums" not in index:
+            return {}, BLOCK
+        if index.get("checksum") != _own_checksum(index):
+            source.refuse("its checksum is another: it was changed after it was written")
+        sums = index["checksums"]
+        found, block, sizes = sums["files"], sums["block"], index["sizes"]
+        if block < 1 or any(len(found.get(file, ())) != -(-sizes[file] // block) for file in files):
+            source.refuse("it has no checksums of some of its files")
+        return found, block
+
+    def _check(self, file: str, at: int, count: int) -> None:
+        """Compare the blocks in which these bytes lie with their checksums, each once."""
+        sums, known, block = self._sums.get(file), self._whole[file], self._block
+        if sums is None:
+            return
+        for number in range(at // block, -(-(at + count) // block)):
+            if number in known:
+                continue
+            begin = number * block
+            if zlib.crc32(os.pread(self._files[file], block, begin)) != sums[number]:
+                raise FileFormatError(
+                    f"{self.place / file} is not what was saved: in bytes {begin} to {begin + block} its "
+                    "checksum is another. It was changed, or is of another checkpoint; load an older step"
+                )
+            known.add(number)
 
     def _tensors(self, source: Source, headers: Mapping[str, Any]) -> dict[str, _Stored]:
         entries: dict[str, tuple[tuple[int, ...], DType, str, int]] = {}
@@ -404,6 +492,7 @@ class Checkpoint:
         return found
 
     def _fill(self, entry: _Entry, target: memoryview, at: int) -> None:
+        self._check(entry.file, at, len(target))
         while len(target):
             count = os.preadv(self._files[entry.file], [target], at)
             if count == 0:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,6 +23,7 @@ from ..jit.results import OutputPart
 from ..jit.specs import BoundSpec
 from ..jit.tensor_specs import TensorSpec
 from ..jit.tinyjit import TinyJit
+from ..nn.formats.writing import written_whole
 from ..renderer.cstyle import FLAGS, CStyleRenderer
 from ..renderer.cstyle.dialects import c_target
 from ..renderer.scratch import DONE, SYMBOL
@@ -73,10 +73,8 @@ def save_c(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any
 
 
 def _write(path: str, content: bytes) -> None:
-    part = f"{path}.{secrets.token_hex(8)}"
-    with open(part, "xb") as file:
+    with written_whole(path) as file:
         file.write(content)
-    os.replace(part, path)
 
 
 _ALIGNED = f"__attribute__((aligned({ALIGNMENT})))"

@@ -36,8 +36,21 @@ def captured_with(
             f"{jitted!r} could not be captured with these arguments: it changes what it is given or sees "
             "besides tensors; DEBUG=1 says why a TinyJit captures again"
         )
+    refuse_training(found[0].trains)
     _require_own_memory(*found)
     return found
+
+
+def refuse_training(trains: str) -> None:
+    """Raise where a model that trains would be written: what its calls drop and count is not its function.
+
+    trains  the class of the module
+    """
+    if trains:
+        raise ValueError(
+            f"the model is in training mode (its {trains} is called so): call model.eval() before the "
+            "export, and leave `with Tensor.train()`; a training step, which makes gradients, may be exported"
+        )
 
 
 def _fitting(

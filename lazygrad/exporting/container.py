@@ -15,9 +15,10 @@ import hashlib
 import json
 import mmap
 import os
-import secrets
 import struct
 from typing import Any
+
+from ..nn.formats.writing import written_whole
 
 #: Not text, and damaged by whoever takes it for text (as PNG's, RFC 2083 section 3.1).
 MAGIC = b"\x89LZG\r\n\x1a\n"
@@ -70,21 +71,12 @@ def write_file(path: str, description: dict[str, Any], sections: Sections) -> No
     start = -(-(HEAD.size + len(text)) // ALIGNMENT) * ALIGNMENT
     total = start + (sections.table[-1][0] + sections.table[-1][1] if sections.table else 0)
     first = HEAD.pack(MAGIC, VERSION, 0, len(text), total, bytes(32))[:_SUMMED]
-    part = f"{path}.{secrets.token_hex(8)}"
-    try:
-        with open(part, "xb") as file:
-            file.write(first + _digest(first, text) + text)
-            for (offset, _, _), content in zip(sections.table, sections.parts, strict=True):
-                file.write(bytes(start + offset - file.tell()))
-                file.write(content)
-            file.write(bytes(total - file.tell()))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        if os.path.exists(part):
-            os.unlink(part)
-        raise
+    with written_whole(path) as file:
+        file.write(first + _digest(first, text) + text)
+        for (offset, _, _), content in zip(sections.table, sections.parts, strict=True):
+            file.write(bytes(start + offset - file.tell()))
+            file.write(content)
+        file.write(bytes(total - file.tell()))
 
 
 class Container:

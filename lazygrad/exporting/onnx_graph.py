@@ -25,6 +25,8 @@ from ..jit.tinyjit import TinyJit, argument_names
 from ..schedule.versions import buffer_of, effective
 from ..shape import shape_of
 from ..tensor import Tensor
+from ..tensor.observer import Observer, observing
+from .capturing import refuse_training
 from .onnx_nodes import OPSET, ROWS, unsaid
 from .onnx_writer import MOST_INSIDE, Writer
 from .signature import below_views, weight_names
@@ -48,19 +50,23 @@ def save_onnx(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, 
         raise NotImplementedError(
             "exporting a function of Variables to ONNX is not supported: sizes are numbers there"
         )
-    _realized(inner(*args, **kwargs))  # weights that are still to be computed are computed by this
+    observing.by = _InEvaluation()
+    try:
+        _realized(inner(*args, **kwargs))  # weights that are still to be computed are computed by this
+    finally:
+        observing.by = None
     inputs: dict[str, tuple[Tensor, Tensor]] = {}
     for tensor, spec in describer.tensors:
         inputs[_name(spec.name, inputs)] = tensor, copied_whole(tensor)
     others = {id(tensor): copy for tensor, copy in inputs.values()}
     own_args = [_with_others(value, others) for value in args]
     own_kwargs = {key: _with_others(value, others) for key, value in kwargs.items()}
-    recording.note = _refuse_to_run
+    recording.note, observing.by = _refuse_to_run, _InEvaluation()
     try:
         with Context(SCAN=0, FFT=0):  # a loop over time is its turns there, a transform products
             result = inner(*own_args, **own_kwargs)
     finally:
-        recording.note = None
+        recording.note = observing.by = None
     results = Nest(result, lambda tensor: False).tensors
     if not results:
         raise TypeError("the function returns no tensor: an ONNX graph needs a result")
@@ -100,6 +106,13 @@ def _write(writer: Writer, graph: Any, path: str) -> None:
     finally:
         if os.path.exists(part):
             os.unlink(part)
+
+
+class _InEvaluation(Observer):
+    """Lets nothing be called in training."""
+
+    def is_trained(self, name: str) -> None:
+        refuse_training(name)
 
 
 def _realized(result: Any) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
-from ..dtype import default_float, to_dtype
+from ..dtype import default_float, dtype_of_bits, to_dtype
 from ..tensor import Tensor
+
+#: What the format of a buffer begins with whose numbers are of the other byte order.
+_OTHER_ORDER = ">!" if sys.byteorder == "little" else "<"
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -60,8 +64,15 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0) -> 
     >>> functional.frombuffer(bytes([1, 0, 2, 0]), dtype="int16").tolist()
     [1, 2]
     """
-    whole = memoryview(buffer).cast("B")
-    size = to_dtype(dtype).itemsize
+    seen = memoryview(buffer)
+    if seen.format[0] in _OTHER_ORDER and seen.itemsize > 1:
+        raise TypeError(
+            f"frombuffer: the buffer has numbers of the other byte order ({seen.format}); Tensor() "
+            "copies an array of them"
+        )
+    whole = seen.cast("B")
+    wanted = dtype_of_bits(dtype)
+    size = wanted.itemsize
     if not 0 <= offset <= len(whole):
         raise ValueError(f"frombuffer: offset {offset} is not within {len(whole)} bytes")
     rest = len(whole) - offset
@@ -70,4 +81,4 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0) -> 
     taken = rest if count < 0 else count * size
     if taken > rest:
         raise ValueError(f"frombuffer: {count} elements of {size} bytes are more than {rest} bytes")
-    return Tensor(bytes(whole[offset : offset + taken])).bitcast(dtype)
+    return Tensor(bytes(whole[offset : offset + taken])).bitcast(wanted)

@@ -117,7 +117,7 @@ class _Printer:
         write(access.src, self.names, self.binding)
         condition = f"if {condition_text(access.src[2], self.names)}: " if len(access.src) > 2 else ""
         target = access_text(access, value.dtype.count, self.names)
-        if isinstance(node.arg, Ops):
+        if isinstance(node.arg, Ops) and node.arg is not Ops.SCATTER:
             return f"{condition}{_combined(node.arg, target, self.value(value))}"
         return f"{condition}{target} = {self.value(value)}"
 

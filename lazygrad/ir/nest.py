@@ -69,6 +69,11 @@ def stage_stores(stage: UOp) -> tuple[UOp, ...]:
     return tuple([source for source in stage.src if source.op in (Ops.STORE, Ops.FETCH)])
 
 
+def turns_of(load: UOp) -> tuple[UOp, ...]:
+    """The loops that a LOAD stands inside of, wherever it reads: their turns write the memory."""
+    return tuple([source for source in load.src[1:] if source.op is Ops.RANGE])
+
+
 def scan_ranges(scan: UOp) -> tuple[UOp, ...]:
     """The ranges that a SCAN runs along, the slowest first; they stay open for who uses it."""
     return scan.src[2:] if scan.arg is Ops.MULACC else scan.src[1:]

@@ -26,6 +26,7 @@ __all__ = [
     "range_prefix",
     "register_style",
     "render",
+    "short_text",
     "styled",
     "uop_text",
 ]
@@ -72,6 +73,18 @@ def uop_text(root: UOp, full: bool = False) -> str:
         line.append("," + "))," * (previous - 1) + "))")
     lines.append("".join(line))
     return "\n".join(lines)
+
+
+#: A graph with more nodes than so many is no text to read in between.
+FEW_NODES = 40
+
+
+def short_text(root: UOp) -> str:
+    """`uop_text` of a graph of a few nodes; of another its first line, and how many nodes it has."""
+    count = len(root.toposort())
+    if count <= FEW_NODES:
+        return uop_text(root)
+    return f"UOp({root.op}, {root.dtype!r}, arg={arg_text(root)}, src=(... {count} nodes))"
 
 
 def _visits(root: UOp, full: bool) -> list[tuple[UOp, int, bool]]:

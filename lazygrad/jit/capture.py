@@ -15,7 +15,7 @@ from ..engine.realize import recording
 from ..ir import uop as graph
 from ..ir.uop import UOp, readers
 from ..schedule.items import ScheduleItem
-from ..tensor.observer import observing
+from ..tensor.observer import Observer, observing
 from .errors import JitError
 
 
@@ -64,7 +64,7 @@ class Draws:
         return "seed" if name == "seed" and value == self.start[0] else None
 
 
-class Capture:
+class Capture(Observer):
     """One capture: the items that ran in this thread, in order, and what their memory was before they did.
 
     It is what observes the thread (tensor/observer.py). Errors call it `owner`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
-from ..config import CHECK_INDEX, FUSE, MEMORY_BUDGET, ContextVar, flags_state
+from ..config import ContextVar, flags_state
 from ..device import Buffer, Device
 from ..dtype import default_float, default_int
 from ..engine.actions import Roles
@@ -110,6 +110,8 @@ class Captured:
         #: what the tensors among the arguments are like
         self.signature = tuple(spec.signature for spec in specs)
         self.draws = capture.draws
+        #: the module that trained in it, where nothing was learned from that
+        self.trains = "" if capture.differentiates else capture.trains
         self.build = nest.build
         #: whether it leaves tensors besides its results, or some of these are older or constant
         self._lasting = session.keeps(nest.tensors)
@@ -157,7 +159,7 @@ class Captured:
         """Make it ready to run as another process had it; `call` fits it."""
         self.specs = specs
         self.signature = tuple(spec.signature for spec in specs)
-        self.draws, self.build, self._lasting = Draws(), stored.build, False
+        self.draws, self.build, self._lasting, self.trains = Draws(), stored.build, False, ""
         roles = stored.roles
         self._begin_slots(call, roles)
         self.gradients = []
@@ -330,7 +332,7 @@ class Captured:
         overlay, changes = flags_state()
         if overlay is not self._flags_state[0] or changes != self._flags_state[1]:
             if capture_flags() != self._flags:
-                raise Changed("a flag of lazygrad", self._flags, capture_flags())
+                raise Changed("a flag of lazygrad, a default dtype or device", self._flags, capture_flags())
             self._flags_state = overlay, changes
             self.replay.follow_flags()
         self.environment.check(call)
@@ -487,9 +489,8 @@ class Captured:
 
 def capture_flags() -> tuple[Any, ...]:
     """What changes the kernels of the same function."""
-    flags = [flag.value for flag in ContextVar.of_code]
-    beside = (FUSE.value, CHECK_INDEX.value, MEMORY_BUDGET.value)
-    return (*flags, *beside, default_float(), default_int(), Device.DEFAULT)
+    flags = [flag.value for flag in (*ContextVar.of_code, *ContextVar.of_graphs)]
+    return (*flags, default_float(), default_int(), Device.DEFAULT)
 
 
 def _form(args: Any, kwargs: Any) -> str:

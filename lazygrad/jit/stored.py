@@ -88,7 +88,7 @@ def stored_capture(fxn: Any, specs: Sequence[Spec], keywords: dict[str, Spec]) -
             own_source(),
             structure.text(),
             json.dumps(forms, sort_keys=True),
-            repr((capture_flags(), mode.grad, mode.training, mode.trusted)),
+            repr((capture_flags(), mode.grad, mode.training, mode.autocast, mode.trusted)),
             *[device_text(name) for name in devices],
         ]
     except (Unlasting, NotImplementedError, RecursionError):

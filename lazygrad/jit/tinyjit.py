@@ -22,6 +22,7 @@ from ..events import listeners, tell
 from ..locks import lock_across_fork
 from ..report.terminal import show
 from ..tensor import Tensor
+from ..tensor.modes import mode
 from ..tensor.storage import Storage
 from ..tensor.tracebacks import shorten
 from .bytecode import in_own_mode
@@ -164,6 +165,8 @@ class _State:
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if capturing.now is not None:  # inlined: its kernels are those of the capture that is open
             refuse_nested(capturing.now)
+            return self.fxn(*args, **kwargs)
+        if mode.examples:  # inlined: `vmap` turns what it does for one example into what it does for all
             return self.fxn(*args, **kwargs)
         with self.lock:
             if self.calls >= 2 and JIT.value:

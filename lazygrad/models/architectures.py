@@ -58,11 +58,10 @@ def _experts(config: Config, layers: int, normalised: bool, shared: bool) -> Cho
 
 def _gemma_head(config: Config) -> Choices:
     """What all Gemmas make: weights of norms are differences from 1, embeddings are scaled."""
-    return {
-        "norm_shift": 1.0,
-        "embed_scale": config["hidden_size"] ** 0.5,
-        "activation": "gelu_tanh",  # also where an old config says "gelu"
-    }
+    choices: Choices = {"norm_shift": 1.0, "embed_scale": config["hidden_size"] ** 0.5}
+    if "hidden_activation" not in config and config.get("hidden_act", "gelu") == "gelu":
+        choices["activation"] = "gelu_tanh"  # what old configs mean by "gelu"
+    return choices
 
 
 # ---- the rows' readers ----
@@ -105,6 +104,8 @@ def _gemma2(config: Config, layers: int) -> Choices:
 
 
 def _gemma3(config: Config, layers: int) -> Choices:
+    if config.get("attn_logit_softcapping"):
+        raise NotImplementedError("Gemma 3 with attn_logit_softcapping: no published model has it")
     period = config.get("sliding_window_pattern") or config.get("_sliding_window_pattern") or 6
     found = windows(config, layers, lambda layer: (layer + 1) % period != 0)
     dim, nested = config["head_dim"], config.get("rope_parameters") or {}
@@ -213,12 +214,14 @@ class Architecture:
     read        config, number of layers → the choices that differ
     names       our names of weights → those of safetensors
     transposed  weights of projections are (in, out) in safetensors
+    partial     heads may turn a part of their features alone
     defaults    what a config leaves out that says nothing else
     """
 
     read: Callable[[Config, int], Choices] = _plain
     names: Mapping[str, str] = field(default_factory=lambda: LLAMA)
     transposed: bool = False
+    partial: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -246,8 +249,8 @@ ARCHITECTURES = {
     "gemma": Architecture(_gemma),
     "gemma2": Architecture(_gemma2, GEMMA2),
     "gemma3_text": Architecture(_gemma3, GEMMA2, defaults=_GEMMA3_DEFAULTS),
-    "phi": Architecture(_phi, PHI),
-    "phi3": Architecture(_everywhere),
+    "phi": Architecture(_phi, PHI, partial=True),
+    "phi3": Architecture(_everywhere, partial=True),
     "gpt2": Architecture(_gpt2, GPT2, transposed=True, defaults={"hidden_act": "gelu_new"}),
 }
 
@@ -258,7 +261,6 @@ OTHER_NAMES = {
     "n_head": "num_attention_heads",
     "n_positions": "max_position_embeddings",
     "activation_function": "hidden_act",
-    "hidden_activation": "hidden_act",
     "layer_norm_epsilon": "rms_norm_eps",
     "layer_norm_eps": "rms_norm_eps",
 }
@@ -341,7 +343,19 @@ def describe(config: Config) -> Description:
 def _described(row: Architecture, config: dict[str, Any]) -> Description:
     layers, heads = config["num_hidden_layers"], config["num_attention_heads"]
     config.setdefault("head_dim", config["hidden_size"] // heads)
-    act = config.get("hidden_act", "silu")
+    if config.get("use_bidirectional_attention"):
+        raise NotImplementedError(
+            f"use_bidirectional_attention of a {config['model_type']} is not supported: a token sees those "
+            "before it"
+        )
+    said = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    share = said.get("partial_rotary_factor") or config.get("partial_rotary_factor") or 1.0
+    if share != 1.0 and not row.partial:
+        raise NotImplementedError(
+            f"partial_rotary_factor={share!r} of a {config['model_type']} is not supported: its heads turn "
+            "all of their features"
+        )
+    act = config.get("hidden_activation") or config.get("hidden_act", "silu")
     if act not in ACTIVATION_NAMES:
         raise NotImplementedError(f"activation {act!r} is not supported, only {', '.join(ACTIVATION_NAMES)}")
     choices: Choices = {

@@ -207,6 +207,7 @@ class Encoder:
         if not place.is_dir():
             raise FileNotFoundError(f"no folder {place}")
         config = read_json(place / "config.json")
+        _check_beside(place)
         said, unit = _modules(place)
         chosen = said if pooling is None else (pooling,) if isinstance(pooling, str) else tuple(pooling)
         return Encoder(
@@ -331,6 +332,14 @@ def _check(config: dict[str, Any], family: Family, origin: object) -> None:
     kind = config.get("position_embedding_type", "absolute")
     if kind != "absolute":
         raise NotImplementedError(f"{origin}: positions of type {kind!r}; only absolute ones are known")
+    for key, means in (
+        ("is_decoder", "a token sees only those before it"),
+        ("add_cross_attention", "it also reads another text"),
+    ):
+        if config.get(key):
+            raise NotImplementedError(
+                f"{origin}: {key}={config[key]!r}, so {means}; encoders see a whole text, and no other"
+            )
 
 
 def _prefix(tensors: dict[str, Tensor], origin: object) -> str:
@@ -385,6 +394,21 @@ def _pooling(path: pathlib.Path) -> tuple[str, ...]:
         raise NotImplementedError(f"{path}: pooling by {', '.join(unknown)} is not known")
     # side by side in this order, whatever order the file has them in
     return tuple(name for mode, name in known.items() if mode in modes) or ("mean",)
+
+
+def _check_beside(place: pathlib.Path) -> None:
+    """Refuse what sentence-transformers would do to texts before the tokenizer sees them."""
+    for name, key in (
+        ("sentence_bert_config.json", "do_lower_case"),
+        ("config_sentence_transformers.json", "default_prompt_name"),
+    ):
+        path = place / name
+        said = read_json(path).get(key) if path.is_file() else None
+        if said:
+            raise NotImplementedError(
+                f"{path}: {key}={said!r} changes texts before they are read, which is not known; do that "
+                "yourself, and take the line out"
+            )
 
 
 def _most_tokens(place: pathlib.Path) -> int | None:

@@ -2,8 +2,8 @@
 
 They are other people's programs, so they run in jinja2's sandbox, which gives them no way to Python's own
 objects, and no file, and within bounds (`template_limits.py`). What templates are written for is there:
-`raise_exception`, `strftime_now`, a filter `tojson` that leaves letters as they are, the tag `generation` around
-what the assistant says, and the tokens that begin and end a text.
+`raise_exception`, `strftime_now`, a filter `tojson` that leaves letters as they are, the tag `generation`
+around what the assistant says, and the tokens that begin and end a text.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ def _refused(what: str, error: Exception) -> TemplateRefused:
 @functools.cache
 def _environment() -> Any:
     """jinja2's sandbox, in which every operation has its bounds."""
-    from jinja2 import compiler, nodes
+    from jinja2 import compiler, filters, nodes
     from jinja2.ext import Extension, LoopControlExtension
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    class Generation(Extension):
-        """`{% generation %}` around what the assistant says, by which training masks are made: here its text."""
+    class Generation(Extension):  # type: ignore[misc]
+        """`{% generation %}` around what the assistant says: here just that. Trainers make masks by it."""
 
         tags = {"generation"}
 
@@ -92,7 +92,7 @@ def _environment() -> Any:
             body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
             return nodes.Scope(body, lineno=line)
 
-    class Code(compiler.CodeGenerator):
+    class Code(compiler.CodeGenerator):  # type: ignore[misc]
         """Python code in which what has no hook in jinja2 is weighed too: lists, slices, `~`."""
 
         def _made(self, visit: Any, node: Any, frame: Any) -> None:
@@ -125,7 +125,7 @@ def _environment() -> Any:
                 self.write(", ")
             self.write("))")
 
-    class Sandbox(ImmutableSandboxedEnvironment):
+    class Sandbox(ImmutableSandboxedEnvironment):  # type: ignore[misc]
         code_generator_class = Code
         intercepted_binops = frozenset(ImmutableSandboxedEnvironment.default_binop_table)
         concat = staticmethod(joined)
@@ -134,8 +134,8 @@ def _environment() -> Any:
         def __init__(self) -> None:
             own = [Generation, LoopControlExtension]
             super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=own, finalize=written)
-            self.filters["tojson"] = _to_json
-            self.filters = {name: limited_filter(name, run) for name, run in self.filters.items()}
+            known = {**filters.FILTERS, "tojson": _to_json}
+            self.filters: Any = {name: limited_filter(name, run) for name, run in known.items()}
             self.globals["raise_exception"] = _raise_exception
             self.globals["strftime_now"] = _strftime_now
             del self.globals["lipsum"]  # long texts of no meaning
@@ -144,7 +144,7 @@ def _environment() -> Any:
             price_binary(operator, left, right)
             return made(super().call_binop(context, operator, left, right))
 
-        def call(__self, __context: Any, __called: Any, *values: Any, **named: Any) -> Any:  # noqa: N805
+        def call(__self, __context: Any, __called: Any, *values: Any, **named: Any) -> Any:
             price_call(__called, values, named)
             return made(super().call(__context, __called, *values, **named))
 

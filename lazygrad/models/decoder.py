@@ -95,9 +95,11 @@ class Decoder:
     def _embedded(self, tokens: Tensor, places: Tensor) -> Tensor:
         d = self.description
         table = self.embedding
-        x = (tokens.embedding(table) if isinstance(table, Tensor) else table.take(tokens)).cast(
-            dtypes.float32
-        )
+        x = (
+            tokens.embedding(table)
+            if isinstance(table, Tensor)
+            else table.take(tokens._class_checked(table.shape[0]))
+        ).cast(dtypes.float32)
         if d.embed_scale != 1:
             x = x * d.embed_scale
         if self.positions is None:

@@ -24,7 +24,7 @@ class Weights:
 
     tensors     name in the file → a Tensor on disk or in memory, or a QuantizedTensor
     names       our name of a part → the file's, as `architectures.LLAMA`
-    transposed  weights of projections are (in, out)
+    transposed  weights of the layers' projections are (in, out)
     norm_shift  added to the weights of norms
     device      where weights go        dtype  of those that are plain numbers and no norms; None: as they are
     """
@@ -89,7 +89,7 @@ class Weights:
     def linear(self, part: str, outs: int | None, ins: int | None, layer: int | None = None) -> Linear:
         """A projection; its bias is there if the file has one."""
         name, bias = self.name(part, layer), self.name(part, layer, "bias")
-        if self.transposed and isinstance(self.tensors.get(name), Tensor):
+        if self.transposed and layer is not None and isinstance(self.tensors.get(name), Tensor):
             weight = self.get(name, (ins, outs)).transpose(0, 1)
         elif outs == 1 and len(getattr(self.tensors.get(name), "shape", ())) == 1:  # as GGUF writes one row
             weight = self.get(name, (ins,)).reshape(1, ins)
@@ -97,6 +97,12 @@ class Weights:
             weight = self.get(name, (outs, ins))
         size = weight.shape[0]
         return Linear(weight, self.get(bias, (size,), dtypes.float32) if bias in self.tensors else None)
+
+    def tied_head(self, embedding: Any) -> Linear:
+        """The embedding as a projection; a bias of its own is there if the file has one."""
+        bias = self.name("head", None, "bias")
+        size = embedding.shape[0]
+        return Linear(embedding, self.get(bias, (size,), dtypes.float32) if bias in self.tensors else None)
 
     def norm(self, part: str, size: int, description: Description, layer: int | None = None) -> Norm:
         name, bias = self.name(part, layer), self.name(part, layer, "bias")
@@ -135,7 +141,7 @@ def build(d: Description, weights: Weights) -> Decoder:
     blocks = [_block(d, weights, layer) for layer in range(d.layers)]
     norm = weights.norm("norm", d.width, d)
     tied = d.tied or not weights.has("head")
-    head = Linear(embedding) if tied else weights.linear("head", embedding.shape[0], d.width)
+    head = weights.tied_head(embedding) if tied else weights.linear("head", embedding.shape[0], d.width)
     weights.finish()
     return Decoder(d, embedding, positions, blocks, norm, head)
 

@@ -26,6 +26,8 @@ MODEL_TYPES = {
 }
 #: Those whose converters order the rows of queries and keys so that pairs are neighbours.
 INTERLEAVED = {"llama", "smollm3"}
+#: Those whose activation is GELU by tanh; the others' is SiLU.
+TANH_GELU = {"phi2", "gpt2", "gemma", "gemma2", "gemma3"}
 
 #: Config → metadata, behind the architecture's name; the first that is there.
 KEYS = {
@@ -37,6 +39,7 @@ KEYS = {
     "rms_norm_eps": ("attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"),
     "head_dim": ("attention.key_length",),
     "rope_theta": ("rope.freq_base",),
+    "rope_local_base_freq": ("rope.freq_base_swa",),
     "rotary_dim": ("rope.dimension_count",),
     "original_max_position_embeddings": ("rope.scaling.original_context_length",),
     "sliding_window": ("attention.sliding_window",),
@@ -44,6 +47,24 @@ KEYS = {
     "num_experts_per_tok": ("expert_used_count",),
     "attn_logit_softcapping": ("attn_logit_softcapping",),
     "final_logit_softcapping": ("final_logit_softcapping",),
+}
+
+#: Metadata that change what is computed → what they say in the models that are known; 0 says nothing.
+USUAL: dict[str, Any] = {
+    "attention.max_alibi_bias": 0,
+    "attention.clamp_kqv": 0,
+    "attention.causal": True,
+    "attention.shared_kv_layers": 0,
+    "logit_scale": 1,
+    "residual_scale": 1,
+    "embedding_scale": 1,
+    "router_logit_softcapping": 0,
+    "expert_weights_scale": 1,
+    "expert_gating_func": 1,  # softmax
+    "expert_group_count": 1,
+    "rope.scaling.yarn_beta_fast": 32,
+    "rope.scaling.yarn_beta_slow": 1,
+    "rope.scaling.yarn_log_multiplier": 0,
 }
 
 #: Our names of weights → GGUF's, of every architecture.
@@ -93,6 +114,7 @@ def config_of(metadata: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]
         raise NotImplementedError(
             f"GGUF files of architecture {architecture!r} are not supported, only {', '.join(MODEL_TYPES)}"
         )
+    _check_usual(architecture, metadata)
     config: dict[str, Any] = {"model_type": MODEL_TYPES[architecture]}
     for name, keys in KEYS.items():
         found = [metadata[f"{architecture}.{key}"] for key in keys if f"{architecture}.{key}" in metadata]
@@ -105,7 +127,7 @@ def config_of(metadata: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]
     config["tie_word_embeddings"] = "output.weight" not in shapes
     config["rope_interleaved"] = architecture in INTERLEAVED
     config["rope_scaling"] = _scaling(architecture, metadata)
-    config["hidden_act"] = "gelu_new" if architecture in ("phi2", "gpt2") else "silu"
+    config["hidden_act"] = "gelu_new" if architecture in TANH_GELU else "silu"
     if architecture == "llama" and config.get("num_experts"):
         config["model_type"] = "mixtral"
     config["norm_topk_prob"] = architecture == "qwen3moe"
@@ -115,6 +137,19 @@ def config_of(metadata: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]
     if architecture in ("gemma2", "gemma3"):
         config["query_pre_attn_scalar"] = _gemma_scale(config)
     return config
+
+
+def _check_usual(architecture: str, metadata: Mapping[str, Any]) -> None:
+    """Refuse what would change numbers and is not computed."""
+    for key, usual in USUAL.items():
+        said = metadata.get(f"{architecture}.{key}", usual)
+        if said != usual and (said or usual is True):
+            raise NotImplementedError(f"{architecture}.{key}={said!r} is not supported, only {usual!r}")
+    keys, values = (metadata.get(f"{architecture}.attention.{part}_length") for part in ("key", "value"))
+    if keys is not None and values is not None and keys != values:
+        raise NotImplementedError(
+            f"{architecture}: heads of {keys} features in keys and {values} in values are not supported"
+        )
 
 
 def _one(value: Any, name: str) -> Any:

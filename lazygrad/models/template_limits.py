@@ -1,9 +1,10 @@
 """What a chat template may compute: bounds on numbers, lengths, depth, memory and time.
 
-A template is somebody else's program, and a single operation of Python's can go on for hours or fill the memory
-(`9**9**9`, `'x' * 10**10`, texts that double in a loop). So an operation whose result may be larger than what it
-takes is priced before it runs, and every result is weighed after it. Then all values are small, operations with
-them take milliseconds, and what takes longer is a loop, which is interrupted between two operations.
+A template is somebody else's program, and a single operation of Python's can go on for hours or fill the
+memory (`9**9**9`, `'x' * 10**10`, texts that double in a loop). So an operation whose result may be larger
+than what it takes is priced before it runs, and every result is weighed after it. Then all values are small,
+operations with them take milliseconds, and what takes longer is a loop, which is interrupted between two
+operations.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class Limits:
         """Refuse a result that would be this large."""
         if size > self.value:
             raise TemplateRefused(
-                f"the model's chat template makes a value of {size} bytes; what it was given allows {self.value}"
+                f"the model's chat template makes a value of {size} bytes; "
+                f"what it was given allows {self.value}"
             )
 
     def charge(self, size: int) -> None:
@@ -82,14 +84,14 @@ def limited(*given: Any) -> Iterator[Limits]:
 
 @contextmanager
 def _deadline(seconds: float) -> Iterator[None]:
-    """Within the block, Python code that is called is interrupted after some seconds.
+    """Within the block, Python code that is called is interrupted after some seconds of this thread's.
 
     Only loops need that: whoever traces this thread already, a debugger, is not disturbed.
     """
-    outer, end = sys.gettrace(), time.monotonic() + seconds
+    outer, end, own_end = sys.gettrace(), time.monotonic() + seconds, time.thread_time() + seconds
 
     def trace(frame: types.FrameType, event: str, arg: Any) -> Any:
-        if time.monotonic() > end:
+        if time.monotonic() > end and time.thread_time() > own_end:  # the first is the cheaper one
             raise TemplateRefused(f"the model's chat template does not end within {seconds:g} seconds")
         # The loops of a template, and of what jinja2 does for it; others are short, or begin new frames.
         file = frame.f_code.co_filename
@@ -240,14 +242,17 @@ def _price_formatted(text: str, *values: Any, **named: Any) -> None:
 
 Price = Callable[..., None] | None
 
+#: Methods of texts whose results are no larger than these.
+_PLAIN_METHODS = (
+    "capitalize", "casefold", "lower", "swapcase", "title", "upper", "count", "find", "index",
+    "startswith", "endswith", "partition", "removeprefix", "removesuffix", "isalnum", "isalpha",
+    "isascii", "isdecimal", "isdigit", "islower", "isnumeric", "isspace", "istitle", "isupper",
+    "splitlines",
+)  # fmt: skip
 #: Methods of texts that a template may call, and what they would make; None: no more than there is.
 _TEXT_METHODS: dict[str, Price] = {
-    **dict.fromkeys(
-        "capitalize casefold lower swapcase title upper count find index startswith endswith partition "
-        "removeprefix removesuffix isalnum isalpha isascii isdecimal isdigit islower isnumeric isspace istitle "
-        "isupper splitlines".split()
-    ),
-    **dict.fromkeys("strip lstrip rstrip rfind rindex rpartition".split(), _price_steps),
+    **dict.fromkeys(_PLAIN_METHODS),
+    **dict.fromkeys(["strip", "lstrip", "rstrip", "rfind", "rindex", "rpartition"], _price_steps),
     **dict.fromkeys(("split", "rsplit"), _price_split),
     **dict.fromkeys(("center", "ljust", "rjust", "zfill"), _price_width),
     "replace": _price_replace,
@@ -316,13 +321,16 @@ def _price_sum(values: Any, attribute: Any = None, start: Any = 0) -> None:
         raise TemplateRefused("the model's chat template adds up too much")
 
 
+#: Filters whose results are no larger than what they take.
+_PLAIN_FILTERS = (
+    "abs", "attr", "capitalize", "count", "d", "default", "dictsort", "e", "escape", "first",
+    "float", "forceescape", "groupby", "int", "items", "last", "length", "list", "lower", "map",
+    "max", "min", "reject", "rejectattr", "reverse", "safe", "select", "selectattr", "sort",
+    "string", "title", "truncate", "unique", "upper", "wordcount",
+)  # fmt: skip
 #: Filters that a template may use. What the others do is for web pages, and takes long for some texts.
 _FILTERS: dict[str, Price] = {
-    **dict.fromkeys(
-        "abs attr capitalize count d default dictsort e escape first float forceescape groupby int items last "
-        "length list lower map max min reject rejectattr reverse safe select selectattr sort string title "
-        "truncate unique upper wordcount".split()
-    ),
+    **dict.fromkeys(_PLAIN_FILTERS),
     **dict.fromkeys(("batch", "slice"), _price_number),
     "center": lambda value, width=80: _price_width(str(value), width),
     "format": lambda form, *values, **named: _price_format(str(form), "%", (*values, *named.values())),

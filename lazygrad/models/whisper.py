@@ -223,11 +223,25 @@ class Captured(Hidden):
 # ---- folders ----
 
 
+#: Attributes of a CTranslate2 file with what they are in every Whisper model: exact GELU, norms before.
+_USUAL = {
+    "decoder/activation": 3,
+    "decoder/alibi": 0,
+    "decoder/pre_norm": 1,
+    "decoder/scale_embeddings": 0,
+    "decoder/start_from_zero_embedding": 0,
+}
+
+
 def _of_ctranslate2(place: pathlib.Path) -> tuple[Sizes, Source, dict[str, Any]]:
     path = place / "model.bin"
     file = read_ctranslate2(path)
     if file.kind != "WhisperSpec":
         raise ValueError(f"{path} is a {file.kind}, not a Whisper model")
+
+    for name, usual in _USUAL.items():
+        if file.attributes.get(name, usual) != usual:
+            raise NotImplementedError(f"{path}: {name}={file.attributes[name]} is not known, only {usual}")
 
     def shape(name: str, axes: int) -> tuple[int, ...]:
         if name not in file.tensors or file.tensors[name].ndim != axes:

@@ -20,6 +20,8 @@ class Embedding(Module):
     padding_idx  the symbol whose line begins as zeros and is not trained
     max_norm     lines that are asked for and have a greater `norm_type`-norm are scaled down to it first, in
                  place
+    wrap         whether negative symbols count from the end; otherwise one raises IndexError when a result is
+                 read, as any that is out of range
 
     >>> nn.Embedding(10, 4)(Tensor([[1, 2, 3]])).shape
     (1, 3, 4)
@@ -33,6 +35,7 @@ class Embedding(Module):
         max_norm: float | None = None,
         norm_type: float = 2.0,
         *,
+        wrap: bool = False,
         device: Devices | None = None,
         dtype: DTypeLike = None,
         generator: Numbers | None = None,
@@ -40,7 +43,7 @@ class Embedding(Module):
         self.num_embeddings = count("num_embeddings", num_embeddings)
         self.embedding_dim = count("embedding_dim", embedding_dim)
         self.padding_idx = checked_symbol(padding_idx, num_embeddings)
-        self.max_norm, self.norm_type = max_norm, norm_type
+        self.max_norm, self.norm_type, self.wrap = max_norm, norm_type, wrap
         made: Any = {"device": device, "dtype": dtype, "generator": generator}
         self.weight = parameter(_table(num_embeddings, embedding_dim, self.padding_idx, **made))
 
@@ -48,13 +51,16 @@ class Embedding(Module):
         need_tensors(self, index)
         if not dtypes.is_int(index.dtype):
             raise TypeError(f"Embedding takes integer indices, not {index.dtype}")
-        return functional.embedding(index, self.weight, self.padding_idx, self.max_norm, self.norm_type)
+        return functional.embedding(
+            index, self.weight, self.padding_idx, self.max_norm, self.norm_type, wrap=self.wrap
+        )
 
 
 class EmbeddingBag(Module):
     """The sum, mean or maximum of the embeddings of each bag of symbols; see `Tensor.embedding_bag`.
 
     weight  (num_embeddings, embedding_dim)
+    wrap    whether negative symbols count from the end; otherwise they are out of range
 
     >>> nn.EmbeddingBag(10, 4)(Tensor([[1, 2, 3]])).shape
     (1, 4)
@@ -68,13 +74,14 @@ class EmbeddingBag(Module):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
         *,
+        wrap: bool = False,
         device: Devices | None = None,
         dtype: DTypeLike = None,
         generator: Numbers | None = None,
     ) -> None:
         self.num_embeddings = count("num_embeddings", num_embeddings)
         self.embedding_dim = count("embedding_dim", embedding_dim)
-        self.mode, self.include_last_offset = mode, include_last_offset
+        self.mode, self.include_last_offset, self.wrap = mode, include_last_offset, wrap
         self.padding_idx = checked_symbol(padding_idx, num_embeddings)
         made: Any = {"device": device, "dtype": dtype, "generator": generator}
         self.weight = parameter(_table(num_embeddings, embedding_dim, self.padding_idx, **made))
@@ -83,7 +90,13 @@ class EmbeddingBag(Module):
         self, index: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
     ) -> Tensor:
         return index.embedding_bag(
-            self.weight, offsets, self.mode, per_sample_weights, self.padding_idx, self.include_last_offset
+            self.weight,
+            offsets,
+            self.mode,
+            per_sample_weights,
+            self.padding_idx,
+            self.include_last_offset,
+            wrap=self.wrap,
         )
 
 

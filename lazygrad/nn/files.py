@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import pathlib
-import shutil
 
 from ..config import CACHEDB
 from ..progress import bar_class
 from ..runtime._cache import default_path
 from ..runtime._trust import Untrusted, make_private, require_trusted
+from .formats.writing import written_whole
 
 #: What `fetch` reads from; others (such as ftp:) are refused.
 _SCHEMES = ("http://", "https://", "file://")
@@ -61,26 +61,21 @@ def _downloads() -> pathlib.Path:
 
 def _download(address: str, path: pathlib.Path) -> None:
     """Write it beside its place first: whoever sees the file sees all of it."""
-    import tempfile
     import urllib.error
     import urllib.request
 
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
     try:
-        with os.fdopen(handle, "wb") as file, urllib.request.urlopen(address, timeout=10) as answer:
+        with written_whole(path) as file, urllib.request.urlopen(address, timeout=10) as answer:
             total = int(answer.headers.get("content-length") or 0)
             with bar_class()(desc=address, unit="B", unit_scale=True, total=total or None) as bar:
                 while chunk := answer.read(1 << 16):
                     file.write(chunk)
                     bar.update(len(chunk))
-        size = os.path.getsize(partial)
-        if total and size != total:
-            raise OSError(f"{address} ended after {size} of {total} bytes; try again")
-        shutil.move(partial, path)
+            size = file.tell()
+            if total and size != total:
+                raise OSError(f"{address} ended after {size} of {total} bytes; try again")
     except urllib.error.URLError as error:
         raise OSError(f"cannot fetch {address}: {error}") from error
-    finally:
-        pathlib.Path(partial).unlink(missing_ok=True)
 
 
 def temp(name: str, append_user: bool = False) -> str:

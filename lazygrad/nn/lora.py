@@ -11,7 +11,6 @@ import json
 import math
 import os
 import pathlib
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from ..dtype import dtypes
 from ..shape import shape_text
 from ..tensor import Tensor, no_grad
 from .formats.source import shown
+from .formats.writing import written_whole
 from .module import Module
 from .parameters import count, need_tensors, parameter, probability
 from .quantized import QuantizedTensor
@@ -180,9 +180,8 @@ class LoRA:
             "fan_in_fan_out": False,
             "inference_mode": True,
         }
-        part = target / f".{CONFIG}.{secrets.token_hex(4)}"
-        part.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-        os.replace(part, target / CONFIG)
+        with written_whole(target / CONFIG) as file:
+            file.write((json.dumps(config, indent=2) + "\n").encode())
 
 
 def add(

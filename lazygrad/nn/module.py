@@ -24,6 +24,7 @@ from ..dtype import DTypeSaid, dtypes, says_dtype, to_dtype
 from ..tensor import Tensor
 from ..tensor.likeness import cuda_name
 from ..tensor.modes import mode
+from ..tensor.observer import observing
 from ..tensor.signatures import DTypeLike
 from .frozen_weights import FrozenWeights
 from .hooks import AFTER, BEFORE, RemovableHandle, call_with_hooks, registered
@@ -70,6 +71,8 @@ def _in_own_mode(call: Callable[..., Any]) -> Callable[..., Any]:
         # a call that `super().__call__` makes is a part of the one that has the hooks
         hooked = (AFTER in attributes or BEFORE in attributes) and _outermost(self, call)
         todo = functools.partial(call_with_hooks, call) if hooked else call
+        if observing.by is not None and self.training:
+            observing.by.is_trained(type(self).__name__)
         if own is None or own is mode.training:
             result = todo(self, *args, **kwargs)
         else:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import pathlib
 import random
-import secrets
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -61,15 +59,7 @@ class TrainingState:
         notes  what else the file carries along: anything that JSON can say
         """
         tensors, content = self.collected(notes)
-        target = pathlib.Path(path)
-        part_file = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-        try:
-            safe_save(tensors, part_file, {KEY: json.dumps(content)})
-            with open(part_file, "rb+") as file:
-                os.fsync(file.fileno())
-            os.replace(part_file, target)
-        finally:
-            part_file.unlink(missing_ok=True)
+        safe_save(tensors, path, {KEY: json.dumps(content)})
 
     def collected(self, notes: Mapping[str, Any] | None = None) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """The tensors of all parts, each once, and what JSON can say of the rest."""

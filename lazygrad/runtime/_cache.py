@@ -37,6 +37,7 @@ VERSION = 2
 #: What SQLite keeps in the file's head for the program that it belongs to.
 APPLICATION = int.from_bytes(b"lzgc", "big")
 #: How the files beside it begin, if SQLite made them; the number of shared memory is in the machine's order.
+#: While a process opens them they may be shorter: SQLite cuts shared memory that nobody has open to 3 bytes.
 BESIDE = {
     "-wal": (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83"),
     "-journal": (b"\xd9\xd5\x05\xf9", bytes(4)),
@@ -303,7 +304,7 @@ class DiskCache:
         for end, beginnings in BESIDE.items():
             with contextlib.suppress(FileNotFoundError):
                 found = _head(self.path + end, 4)
-                if found and found not in beginnings and not self.private:
+                if not any(known.startswith(found) for known in beginnings) and not self.private:
                     raise _Unusable(f"{self.path}{end} is not of a disk cache, and is left as it is")
 
     def _is_ours(self) -> bool:

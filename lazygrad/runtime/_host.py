@@ -105,6 +105,10 @@ def _flat_array(opaque: Any) -> Any:
     import numpy
 
     array = opaque if isinstance(opaque, numpy.ndarray) else numpy.frombuffer(opaque, numpy.uint8)
+    if not array.dtype.isnative:
+        raise DeviceError(
+            f"memory in the other byte order ({array.dtype.str}) cannot be adopted; copy it with Tensor()"
+        )
     if not array.flags.c_contiguous:
         raise DeviceError("only contiguous memory can be adopted; make a contiguous copy first")
     return array.reshape(-1).view(numpy.uint8)

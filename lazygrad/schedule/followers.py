@@ -8,7 +8,7 @@ anything else: it would overwrite what the other one reads under another name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from ..codegen.in_step import pieces_in_step
 from ..codegen.lower import lower
@@ -21,12 +21,17 @@ from .as_one import as_one
 from .order import kernels_before, place_of
 from .template import KernelTemplate, Place, Ref, Template
 
+#: Output → the one that its memory was made for.
+Roots = dict[Place, Place]
 #: What is written where it was not made: memory from outside of the plan, whichever.
 OUTSIDE: Place = (-1, -1)
 
 
-def may_follow(template: Template, number: int, others: Sequence[int]) -> bool:
-    """Whether all that a kernel waits for in those of a set is memory that one kernel of all names once."""
+def may_follow(template: Template, roots: Roots, number: int, others: Sequence[int]) -> bool:
+    """Whether all that a kernel waits for in those of a set is memory that one kernel of all names once.
+
+    roots  those of the template's outputs (`roots_of`)
+    """
     kernels = template.kernels
     kernel = kernels[number]
     named = [ref for ref in kernel.inputs if ref[0] == "out"]
@@ -37,13 +42,14 @@ def may_follow(template: Template, number: int, others: Sequence[int]) -> bool:
     touched = [ref for ref in (*kernel.inputs, *_written(kernel)) if ref[0] == "view"]
     if any(place is not None and place[0] in others for place in map(place_of, touched)):
         return False  # a part has a name of its own
-    own = {_root(template, ref) for ref in _written(kernel)}
+    own = {_root(roots, ref) for ref in _written(kernel)}
+    continued = _continued(kernels, number, set(others))
     for other in others:
-        read = {_root(template, ref) for ref in kernels[other].inputs}
-        written = {_root(template, ref) for ref in _written(kernels[other])}
+        read = {_root(roots, ref) for ref in kernels[other].inputs}
+        written = {_root(roots, ref) for ref in _written(kernels[other])}
         if not read.isdisjoint(own | written):
             return False  # what is read of memory is not read again after it was written
-        if not (written.isdisjoint(own) or other in waits or _goes_on(kernels, number, other, others)):
+        if not (written.isdisjoint(own) or other in waits or other in continued):
             return False
     return not _is_next_turn(kernels, number, others)
 
@@ -58,27 +64,30 @@ def _written(kernel: KernelTemplate) -> list[Ref]:
     return [output.into for output in kernel.outputs if output.into is not None]
 
 
-def _root(template: Template, ref: Ref) -> Place:
-    """The output for which memory was made, whatever was written to it since."""
+def roots_of(template: Template) -> Roots:
+    """Each output of a template → the one for which its memory was made, whatever was written to it since."""
+    found: Roots = {}
+    for number, kernel in enumerate(template.kernels):  # which come after those that they go on with
+        for position, output in enumerate(kernel.outputs):
+            place = (number, position)
+            found[place] = place if output.into is None else _root(found, output.into)
+    return found
+
+
+def _root(roots: Roots, ref: Ref) -> Place:
     place = place_of(ref)
-    while place is not None:
-        into = template.kernels[place[0]].outputs[place[1]].into
-        if into is None:
-            return place
-        place = place_of(into)
-    return OUTSIDE
+    return OUTSIDE if place is None else roots[place]
 
 
-def _goes_on(kernels: Sequence[KernelTemplate], number: int, other: int, others: Iterable[int]) -> bool:
-    """Whether what a kernel writes goes on with what another one of the set wrote, some writes before."""
-    todo = [number]
+def _continued(kernels: Sequence[KernelTemplate], number: int, others: Container[int]) -> set[int]:
+    """The kernels of a set on whose memory one goes on to write, however many writes before."""
+    todo, found = [number], set[int]()
     while todo:
         for ref in _written(kernels[todo.pop()]):
-            if ref[0] == "out" and ref[1] == other:
-                return True
-            if ref[0] == "out" and ref[1] in others:
+            if ref[0] == "out" and ref[1] in others and ref[1] not in found:
+                found.add(ref[1])
                 todo.append(ref[1])
-    return False
+    return found
 
 
 def _is_next_turn(kernels: Sequence[KernelTemplate], number: int, others: Sequence[int]) -> bool:

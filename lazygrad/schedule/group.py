@@ -28,6 +28,7 @@ class Group:
         "id",
         "inside",
         "kind",
+        "more",
         "ops",
         "order",
         "places",
@@ -69,6 +70,8 @@ class Group:
         self.rows = Rows(self.ranges, target)
         #: how many operations, and which memory, what it stores asks for
         self.ops, self.reads = 0, frozenset[UOp]()
+        #: how many values it reads that are stored though they need not be
+        self.more = 0
         self.downstream = 1 << number
 
     def nest(self, ranges: Iterable[UOp]) -> None:

@@ -6,14 +6,17 @@ sums for queries, keys and values.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ..codegen.one_pass import is_one_pass, joined_of
+from ..decisions import yes_or_no
 from ..ir.ops import Ops
 from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..shape.tracker import ShapeTracker
+from ..structure import structure_of
 from ..target import Target
 from .order import kernels_before, reordered
 from .template import KernelTemplate, Ref, Template
@@ -41,8 +44,10 @@ def _found(template: Template, target: Target) -> tuple[list[int], KernelTemplat
         for other in some[place + 1 :]:
             if any(other in needed[each] or each in needed[other] for each in chosen):
                 continue
-            made = _joined([kernels[each] for each in (*chosen, other)], target)
-            if made is not None:
+            together = [kernels[each] for each in (*chosen, other)]
+            made = _joined(together, target)
+            structure = functools.partial(structure_of, [kernel.ast for kernel in together])
+            if made is not None and yes_or_no("joined_sums", structure, True, lambda: True):
                 chosen.append(other)
                 best = (list(chosen), made)
         if best is not None:

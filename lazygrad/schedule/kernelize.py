@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..config import CACHELEVEL, CHECK, CHECK_INDEX, FUSE, MEMORY_BUDGET, OPTS, PLAN_FOR, Context
+from ..decisions import yes_or_no
 from ..device import lock_across_fork
 from ..dtype import dtypes
 from ..events import listeners, tell
@@ -29,6 +30,7 @@ from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
 from . import growth
+from .asking import near
 from .between_ranks import not_found_again
 from .checkpoints import needs_less, without_checkpoints
 from .graph import Asked, binds_in_args, open_arg
@@ -200,7 +202,7 @@ def _checkpoints_save(asked: Asked, plain: Asked) -> bool:
             if len(_saving) >= MAX_FAMILIES:
                 _saving.clear()
             known = _saving[key] = needs_less(*plans)
-    return known
+    return yes_or_no("checkpoints", near(*asked.roots), known, lambda: not known and not MEMORY_BUDGET)
 
 
 def _bound_for_many_sizes(asked: Asked, graph: Apart, attempt: Attempt) -> bool:

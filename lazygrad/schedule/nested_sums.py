@@ -20,7 +20,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Container, Iterable, Iterator, Set
 
-from ..codegen.one_pass import are_joined, family_pays_on_grid, joined_operations, operations, size_of
+from ..codegen.one_pass import (
+    are_joined,
+    family_pays_on_grid,
+    fits,
+    joined_operations,
+    operations,
+    size_of,
+)
+from ..decisions import DEAREST, yes_or_no
 from ..dtype import dtypes
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp
@@ -28,9 +36,10 @@ from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import Shape
 from ..target import Target
+from .asking import near
 from .group import numel
 from .in_memory import is_held
-from .one_pass import OnePasses, Operands
+from .one_pass import FEW_BYTES, OnePasses, Operands
 from .plain import PlainGraph
 from .powers import powers_in
 from .reduces_of_repeats import axes_of_repeats
@@ -253,9 +262,18 @@ class NestedSums:
         reads = {read for found in family.values() for read in found.read}
         bytes_read = sum(numel(read) * read.dtype.itemsize for read in reads)
         pays = again < once
-        if self.alone.target.grid:
-            pays = family_pays_on_grid(every, len(contractions), len(summed), self.alone.target)
-        return pays or self.alone.is_large(bytes_stored, bytes_read)
+        target = self.alone.target
+
+        def may_differ(stored: int) -> bool:
+            if pays:
+                return stored <= FEW_BYTES
+            return again <= DEAREST * once and all(fits(parts, target) for parts in every)
+
+        if target.grid:
+            pays = family_pays_on_grid(every, len(contractions), len(summed), target)
+        if self.alone.is_large(bytes_stored, bytes_read):
+            return True
+        return yes_or_no("nested_sums", near(*family), pays, lambda: may_differ(bytes_stored))
 
     def _summed(self, node: UOp) -> list[UOp]:
         """The factor of a sum's terms that is made of powers."""

@@ -13,9 +13,10 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from typing import NamedTuple
 
 from ..codegen.lower import lower
-from ..codegen.one_pass import one_pass, pays, pays_of_rows, size_of, takes
+from ..codegen.one_pass import fits, one_pass, pays, pays_of_rows, size_of, takes
 from ..codegen.one_pass.limits import SUMS_TO_PRODUCTS
 from ..codegen.one_pass.rule import OnePass
+from ..decisions import yes_or_no
 from ..dtype import dtypes
 from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp
@@ -24,6 +25,7 @@ from ..shape.rules import shape_of
 from ..shape.sizes import Shape, vmax
 from ..shape.tracker import ShapeTracker
 from ..target import Target
+from .asking import near
 from .graph import is_generated
 from .group import Group, numel
 from .in_memory import is_held
@@ -36,6 +38,8 @@ from .reduces_of_repeats import axes_of_repeats
 MOST_INSIDE, MOST_REDUCTIONS = 128, 8
 #: So many bytes are not stored for the sake of time, where they are so many times those of the operands.
 MOST_STORED, MANY_TIMES = 128 << 20, 16
+#: OPTS may have up to so many bytes stored that are predicted to be better computed in one pass.
+FEW_BYTES = 16 << 20
 #: So many nodes are looked at for the reductions that a log-sum-exp or the like is made of: it has some ten.
 MOST_NEAR = 16
 #: What may be a sum of products with powers, or that sum in another dtype.
@@ -99,9 +103,20 @@ class OnePasses:
         if not self.is_within(found.inside, node, found.inside):
             return None
         parts = self.parts(node, found)
-        if parts is None or parts.power is None or not pays(parts, self.target):
+        if parts is None or parts.power is None:
+            return None
+        faster = pays(parts, self.target)
+        if not yes_or_no("one_pass", near(node), faster, lambda: self._may_differ(faster, node, parts)):
             return None
         return found
+
+    def _may_differ(self, faster: bool, node: UOp, parts: OnePass) -> bool:
+        """Whether OPTS may have it otherwise: what would be stored instead of one pass is not much, and the
+        blocks of one pass fit the target.
+        """
+        if faster:
+            return not self.spares and _elements(node) * size_of(parts.key) * node.dtype.itemsize <= FEW_BYTES
+        return fits(parts, self.target)
 
     def _operands_of_rows(self, node: UOp) -> Operands | None:
         """What is read for a value of rows, made of a sum of powers and the greatest of what they are of."""
@@ -122,7 +137,10 @@ class OnePasses:
         """Whether statistics of rows are faster in one pass, or what they are of would take much memory."""
         pairs = _elements(node) * size_of(parts.key)
         read = sum(_elements(value) * value.dtype.itemsize for value in found.read)
-        return self.is_large(pairs * parts.total.dtype.itemsize, read) or pays_of_rows(parts, self.target)
+        if self.is_large(pairs * parts.total.dtype.itemsize, read):
+            return True
+        faster = pays_of_rows(parts, self.target)
+        return yes_or_no("one_pass", near(node), faster, lambda: self._may_differ(faster, node, parts))
 
     def is_large(self, stored: int, read: int) -> bool:
         """Whether so many bytes are not stored whatever it takes, made of so many that are there anyway."""

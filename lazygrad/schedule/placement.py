@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ..codegen.ranges import BESIDE
+from ..decisions import DEAREST, only_predicted, yes_or_no
 from ..dtype import dtypes
 from ..ir.args import AxisType, RangeArg
 from ..ir.device import device_of
@@ -26,6 +27,7 @@ from ..shape.rules import shape_of
 from ..shape.sizes import vmax
 from ..simplify.validity import has_division
 from ..target import Target
+from .asking import near
 from .graph import is_generated
 from .group import Group, numel
 from .in_memory import is_held
@@ -57,6 +59,8 @@ SHORT_REDUCE = 8
 #: More memories than these are walked by a kernel of their own, if caches do not hold them, or if the sum
 #: takes much longer than that: AdamW of 256 x 256 weights takes 0.08 ms, in tiles 0.3.
 FEW_STREAMS = 4
+#: OPTS may have values stored that need not be, up to so many bytes or those that the program has anyway.
+SMALL = 1 << 20
 
 
 @dataclass
@@ -82,6 +86,7 @@ class Placement:
         beside: bool = False,
         inline: frozenset[UOp] = frozenset(),
         spares: bool = False,
+        budget: int = 0,
     ) -> None:
         self.graph, stored = graph, graph.stored
         #: values that are computed where they are used, whatever the rules say
@@ -90,7 +95,9 @@ class Placement:
         self.order = [node for node in graph.order if node not in stored]
         self.stored = stored
         self.target = target
-        self.fuse, self.beside = fuse, beside
+        self.fuse, self.beside, self.budget = fuse, beside, budget
+        #: bytes of the largest value that OPTS may have stored: what is read and returned; not known yet
+        self.room = -1
         self.must: dict[UOp, str] = dict.fromkeys(graph.results, "it is a result")
         self.groups: list[Group] = []
         self.home: dict[UOp, Group] = {}
@@ -125,6 +132,7 @@ class Placement:
                 reason = ""
                 if node not in self.inline:
                     reason = self.one_passes.why(node) or self._why_store(node, rows)
+                    reason = reason or self._why_store_anyway(node)
                 if reason and not self._is_spread(node):
                     self._store(node, reason)
                 else:
@@ -174,12 +182,47 @@ class Placement:
         extra = again * (self.weights.cost[node] - hit)
         if extra > trip:
             extra = again * (self.weights.exact_cost(node, trip // again + hit) - hit)
-        if extra > trip:
+        if extra > trip and self._stays_apart(node, lambda: self._dearer(node, again, trip)):
             return (
                 f"recomputing costs at least {extra:,} operations "
                 f"({evaluations / max(count, 1):.3g} times each element), storing {trip:,}"
             )
         return ""
+
+    def _why_store_anyway(self, node: UOp) -> str:
+        """The reason to store what is predicted to be faster inlined: OPTS says so."""
+        if only_predicted() or node in self.inline:
+            return ""
+        if not yes_or_no("store", near(node), False, lambda: self._may_store(node)):
+            return ""
+        for group in self.uses[node]:
+            group.more += 1
+        return "OPTS says so"
+
+    def _may_store(self, node: UOp) -> bool:
+        """Whether a value may be stored that need not be: memory has room for it, and kernels an argument."""
+        if self.budget or not self.fuse:
+            return False
+        if self.room < 0:
+            leaves = {source for each in self.order for source in each.src if is_held(source)}
+            known = [*leaves, *self.graph.results]
+            self.room = max(SMALL, sum(numel(each) * each.dtype.itemsize for each in known))
+        if numel(node) * node.dtype.itemsize > self.room:
+            return False
+        most = self.target.max_args
+        return all(len(group.reads) + len(group.stores) + group.more + 1 < most for group in self.uses[node])
+
+    def _stays_apart(self, node: UOp, dearer: Callable[[], float]) -> bool:
+        """Whether a value is stored, as predicted: inlined, it takes so many times as long."""
+        if yes_or_no("store", near(node), True, lambda: dearer() <= DEAREST):
+            return True
+        self.inline |= {node}
+        return False
+
+    def _dearer(self, node: UOp, again: int, trip: int) -> float:
+        """How many times as long as a trip through memory it takes to compute a value so often again."""
+        hit = self.target.memory.hit
+        return again * (self.weights.exact_cost(node, int(2 * DEAREST * trip) // again + hit) - hit) / trip
 
     def _why_store_reduce(self, node: UOp, uses: dict[Group, dict[Indices, int]]) -> str:
         if len(uses) > 1:
@@ -198,7 +241,7 @@ class Placement:
         work = count * (numel(node.src[0]) // max(count, 1))
         points = math.prod(vmax(size_of(r)) for r in free)
         computed = points if free <= outputs else times  # loops that only some values need go inside
-        if computed > count:
+        if computed > count and self._stays_apart(node, lambda: computed / max(count, 1)):
             return f"this reduce would be computed {computed / max(count, 1):.3g} times per element"
         if group.kind == "scatter" and (reason := self._why_store_before_scatter(count, work)):
             return reason
@@ -206,7 +249,8 @@ class Placement:
             if node in self.graph.moments:
                 return "it is a sum of blocks: one kernel makes all that are of the same"
             short = work <= SHORT_REDUCE * count and dtypes.is_int(node.dtype)  # unrolled, it is no loop
-            if work > MAX_NESTED_WORK and not short:
+            lanes = math.inf if self.target.grid else self.target.vector_bytes // 4
+            if work > MAX_NESTED_WORK and not short and self._stays_apart(node, lambda: lanes):
                 return f"a reduce of {work:,} steps inside the loop of another"
             return ""
         if group.scanned in free and (free != outputs or work > SHORT_REDUCE * count):
@@ -216,27 +260,33 @@ class Placement:
                 if node in self.graph.means or node in self.graph.moments:
                     group.heavy += 1
                     return ""  # what it walks is near when the next one does
-                if group.heavy and not self._is_cached_row(node, count):
+                second = group.heavy and not self._is_cached_row(node, count)
+                if second and self._stays_apart(node, lambda: 2):
                     return "its kernel has a large reduce already"
-                if _has_conditions(node) and any(map(has_division, indices)):
+                divided = _has_conditions(node) and any(map(has_division, indices))
+                if divided and self._stays_apart(node, lambda: 4):
                     return "places of its windows would be found by divisions"
                 trip = count * self.target.memory.trip + self.target.launch.kernel
                 walked = self._walked(group)
                 spilled = sum(walked) > self.target.memory.second
                 in_tiles = below_movement(node.src[0]).op is Ops.MUL
-                if in_tiles and len(walked) > FEW_STREAMS and (spilled or work > LATE_SHARE * trip):
+                crowded = len(walked) > FEW_STREAMS and (spilled or work > LATE_SHARE * trip)
+                if in_tiles and crowded and self._stays_apart(node, lambda: 4):
                     return f"{len(walked)} memories would be walked in the tiles of a large reduce"
                 lanes = self.target.vector_bytes // 4
                 if lanes > 1 and sums_rows(node):
                     alone = count * operations_on(group.stores) * lanes // 2
-                    if alone > max(trip, work // LATE_SHARE):
+                    late = alone > max(trip, work // LATE_SHARE)
+                    if late and self._stays_apart(node, lambda: 1 + alone / max(trip, work)):
                         return f"{alone:,} operations on its sums one by one, storing {trip:,}"
                 group.heavy += 1
             return ""
         if points < MIN_PARALLEL:
-            if work > SERIAL_WORK:
+            waiting = math.inf if self.target.grid else self.target.threads
+            if work > SERIAL_WORK and self._stays_apart(node, lambda: waiting):
                 return f"only {points} rows of {work // max(points, 1):,} steps: the rest would wait for them"
-            if max(group.order.values(), default=0) > SERIAL_WORK:
+            long = max(group.order.values(), default=0) > SERIAL_WORK
+            if long and self._stays_apart(node, lambda: waiting):
                 return f"only {points} rows: the pieces of a long kernel would wait for them"
         if self.target.grid and points < ENOUGH_ON_A_GRID and work <= MAX_NESTED_WORK:
             if max(group.order.values(), default=0) > SERIAL_WORK:  # a workgroup would do a whole row
@@ -244,7 +294,7 @@ class Placement:
         if not all(free <= other or other <= free for other in group.fused):
             return "its loops do not nest with those of another reduce of the kernel"
         products = below_movement(node.src[0]).op is Ops.MUL
-        if group.heavy or (products and self._has_tiles(group)):
+        if (group.heavy or (products and self._has_tiles(group))) and self._stays_apart(node, lambda: 2):
             return "its kernel has a large reduce already"
         group.fused.append(free)
         self._reorder(group, free)
@@ -316,7 +366,7 @@ class Placement:
         for group, tuples in self.uses[node].items():
             if len(tuples) > 1 and group.kind == "kernel" and group.scanned is None:
                 axis = group.rows.axis(node, tuples, self.must)
-                if axis is not None:
+                if axis is not None and yes_or_no("keep_row", near(node), True, lambda: True):
                     found[group] = axis
         return found
 
@@ -418,7 +468,9 @@ class Placement:
         if group is None or any(user.downstream >> group.id & 1 for user in uses if user is not group):
             return False
         reads = group.reads | self.weights.weight[node][1]
-        if len(reads) + len(group.stores) >= self.target.max_args or not group.walks_whole(shape_of(node)):
+        if len(reads) + len(group.stores) + group.more >= self.target.max_args or not group.walks_whole(
+            shape_of(node)
+        ):
             return False
         if self._ops_with(group, node) > self.target.max_ops:
             return False
@@ -454,7 +506,7 @@ class Placement:
         if self._ops_with(group, node) > self.target.max_ops:
             return False
         reads = group.reads | self.weights.weight[node][1]
-        if len(reads) + len(group.stores) >= self.target.max_args:
+        if len(reads) + len(group.stores) + group.more >= self.target.max_args:
             return False
         ((indices, _),) = tuples.items()
         if self._walks(group, node, indices):
@@ -464,6 +516,8 @@ class Placement:
             return False
         # a kernel that would read what the group stores must not come before the group
         if any(other.downstream >> group.id & 1 for other in uses if other is not group):
+            return False
+        if not yes_or_no("multi_output", near(node), True, lambda: True):
             return False
         if node.op is Ops.REDUCE_AXIS:  # asked last: a reduce that may stay is counted
             return not self._why_store_reduce(node, {group: tuples})
@@ -484,11 +538,13 @@ class Placement:
         if not group.walks_whole(shape_of(node)):
             return False
         reads = group.reads | reads
-        if len(reads) + len(group.stores) >= self.target.max_args:
+        if len(reads) + len(group.stores) + group.more >= self.target.max_args:
             return False
         if self._ops_with(group, node) > self.target.max_ops:
             return False
-        return not any(other.downstream >> group.id & 1 for other in uses)
+        if any(other.downstream >> group.id & 1 for other in uses):
+            return False
+        return yes_or_no("sibling_output", near(node, group.stores[0]), True, lambda: True)
 
     def _ops_with(self, group: Group, node: UOp) -> int:
         """How many operations a kernel has that stores this node too; an upper bound where that is enough."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, cast
 
 from ..codegen.price import Prices, prices_for
 from ..config import CHECK, PLAN_FOR
+from ..decisions import yes_or_no
 from ..device import Device, DeviceError
 from ..ir.device import device_of
 from ..ir.loop import Loop, LoopPlan
@@ -26,6 +27,7 @@ from ..ir.uop import UOp
 from ..renderer import Renderer
 from ..renderer.cstyle import CUDARenderer, MetalRenderer, OpenCLRenderer, WGSLRenderer
 from ..target import CUDA_ARCH, Target
+from .asking import near
 from .assemble import assemble
 from .graph import Asked
 from .growth import Growth
@@ -111,7 +113,8 @@ def _make_plain(asked: Asked, job: Job) -> PlainGraph:
     graph = plain(asked, job.target)
     if graph.chosen and job.fuse:
         other = plain(asked, job.target, choose=True)
-        if kernels_in_one_pass(other, job.target, job.spares).compute(graph.chosen):
+        inside = kernels_in_one_pass(other, job.target, job.spares).compute(graph.chosen)
+        if inside and yes_or_no("chosen_terms", near(*graph.results), True, lambda: not job.budget):
             return other
     return graph
 
@@ -121,7 +124,8 @@ def _check_plain(graph: PlainGraph, name: str) -> None:
 
 
 def _place(graph: PlainGraph, job: Job) -> Placed:
-    return Placement(graph, job.target, job.prices, job.fuse, job.beside, job.inline, job.spares).run()
+    flags = job.fuse, job.beside, job.inline, job.spares, job.budget
+    return Placement(graph, job.target, job.prices, *flags).run()
 
 
 def _choose_memory(placed: Placed, job: Job) -> Writes:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 
+from ..decisions import yes_or_no
 from ..dtype import dtypes
 from ..ir.args import ReduceArg
 from ..ir.ops import Ops
@@ -20,6 +21,7 @@ from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
 from ..target import Target
+from .asking import near
 from .reduces_of_repeats import axes_of_repeats
 
 #: From so many steps on a product is a kernel of its own.
@@ -33,7 +35,9 @@ def apart(node: UOp, target: Target) -> UOp:
         return node
     sizes = [shape_of(node.src[0])[axis] for axis in node.arg.axes]
     steps = math.prod(size for size in sizes if isinstance(size, int))
-    if steps < STEPS or not all(_is_contraction(term, node.arg) for term in terms):
+    if not all(_is_contraction(term, node.arg) for term in terms):
+        return node
+    if not yes_or_no("products_apart", near(node), steps >= STEPS, lambda: True):
         return node
     first, *others = (UOp(Ops.REDUCE_AXIS, node.dtype, (term,), node.arg) for term in terms)
     for other in others:

@@ -15,6 +15,7 @@ import functools
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from ..decisions import yes_or_no
 from ..dtype import dtypes
 from ..ir.args import ReduceArg
 from ..ir.index import sint
@@ -26,6 +27,7 @@ from ..shape.tracker import ShapeTracker
 from ..shape.view import ranges_over
 from ..simplify.validity import has_division, limits, simplified
 from ..target import Target
+from .asking import near
 from .reduces_of_repeats import axes_of_repeats
 from .versions import effective
 from .windows_in_order import is_worth_storing
@@ -93,7 +95,7 @@ def as_one(top: UOp, ctx: Chain) -> UOp | None:
             if _is_small_contraction(source, link, ctx.target) and _are_windows(ctx.links[first + 1 :]):
                 continue
             found = _one_reduction(ctx.links[first:], source)
-            if found is not None:
+            if found is not None and yes_or_no("merge_reduces", near(found), True, lambda: True):
                 return found
     return None
 

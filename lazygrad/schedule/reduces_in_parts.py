@@ -14,8 +14,9 @@ for every THREADS.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from ..decisions import decide
 from ..ir.args import ReduceArg
 from ..ir.index import sint
 from ..ir.ops import Ops
@@ -23,6 +24,7 @@ from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
 from ..shape import permute, reshape, shape_of, shrink
 from ..target import Target
+from .asking import near
 
 # These are choices, the same for every processor: where a sum is cut decides its last bits.
 
@@ -45,20 +47,46 @@ Blocks = Mapping[int, tuple[int, int]]
 
 
 def in_parts(node: UOp, target: Target) -> UOp:
-    """A reduction in parts where it is long and has few results; else itself."""
+    """A reduction in parts where it is long and has few results, or where OPTS says so; else itself."""
     if target.vector_bytes == 0 and not target.grid:
         return node
-    source, axes = node.src[0], node.arg.axes
-    shape = shape_of(source)
-    sizes = [size for size in shape if isinstance(size, int)]
-    if len(sizes) != len(shape) or math.prod(sizes) <= LONG:
+    sizes = [size for size in shape_of(node.src[0]) if isinstance(size, int)]
+    if len(sizes) != len(shape_of(node.src[0])):
         return node
+    predicted = parts_of(node, target)
+    count = decide("split_reduce", near(node), predicted, lambda rng: _other_parts(node, predicted, target))
+    return node if count < 2 else _in_so_many(node, sizes, count)
+
+
+def parts_of(node: UOp, target: Target) -> int:
+    """In about how many parts a reduction of known sizes is predicted to be fastest; 1 = whole."""
+    axes, shape = node.arg.axes, shape_of(node.src[0])
+    sizes = [size for size in shape if isinstance(size, int)]
+    if len(sizes) != len(shape) or math.prod(sizes) <= LONG or (target.vector_bytes == 0 and not target.grid):
+        return 1
     enough, parts = (ENOUGH_ON_A_GRID, PARTS_ON_A_GRID) if target.grid else (ENOUGH, PARTS)
     results = math.prod(size for axis, size in enumerate(sizes) if axis not in axes)
     pieces = results if target.grid else -(-results // min(beside(sizes, axes), STRIP))
     if pieces >= enough:
-        return node
-    count = min(-(-parts // pieces), math.prod(sizes) // (pieces * PART))
+        return 1
+    return max(min(-(-parts // pieces), math.prod(sizes) // (pieces * PART)), 1)
+
+
+#: Other numbers of parts that are legal, if each has so many steps: OPTS takes them.
+OTHERS, STEPS = (1, 2, 3, 7, 16), 8
+
+
+def _other_parts(node: UOp, predicted: int, target: Target) -> Iterator[int]:
+    """A grid keeps what it cuts: whole, a few of its threads would do all."""
+    sizes = [size for size in shape_of(node.src[0]) if isinstance(size, int)]
+    steps = math.prod(sizes[axis] for axis in node.arg.axes)
+    for count in OTHERS:
+        if count != predicted and count * STEPS <= steps and (count > 1 or not target.grid):
+            yield count
+
+
+def _in_so_many(node: UOp, sizes: Sequence[int], count: int) -> UOp:
+    source, axes = node.src[0], node.arg.axes
     blocks, rest = _cut([sizes[axis] for axis in axes], count)
     if math.prod(number for number, _ in blocks) < 2:
         return node

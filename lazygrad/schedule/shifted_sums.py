@@ -31,6 +31,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ..decisions import yes_or_no
 from ..gradient import filled
 from ..ir.args import ReduceArg
 from ..ir.ops import Ops
@@ -39,9 +40,10 @@ from ..ir.uop import UOp
 from ..shape import expand, reshape, shape_of, shrink
 from ..shape.sizes import Shape
 from ..target import Target
+from .asking import near
 from .distances import Condition, Terms, is_sum, masked, terms_of
 from .group import numel
-from .reduces_in_parts import STRIP, Blocks, beside, cut_into, in_parts, over_blocks, within_blocks
+from .reduces_in_parts import STRIP, Blocks, beside, cut_into, over_blocks, parts_of, within_blocks
 from .reduces_of_repeats import axes_of_repeats
 from .versions import effective
 
@@ -136,17 +138,17 @@ class ShiftedSums:
         if len(found) != len(shifts):
             return None
         blocks, shape = found[0].blocks, shape_of(found[0].parts)
-        near, corrections = [], []  # x - c, and c - m
+        apart, corrections = [], []  # x - c, and c - m
         for shift, each in zip(shifts, found, strict=True):
             centre = UOp(Ops.FDIV, made.dtype, (each.parts, each.counts))
             cut = cut_into(_plain(shift.value, value), blocks)
-            near.append(UOp(Ops.SUB, made.dtype, (cut, expand(centre, shape_of(cut)))))
+            apart.append(UOp(Ops.SUB, made.dtype, (cut, expand(centre, shape_of(cut)))))
             mean = _kept(_plain(shift.centre, value), made, shape)
             corrections.append(UOp(Ops.SUB, made.dtype, (centre, mean)))
         total: UOp | None = None
         exponents = [range(power + 1) for power in terms.powers.values()]
         for taken in itertools.product(*exponents):
-            term = self._moment(made, near, taken, terms, value, found[0])
+            term = self._moment(made, apart, taken, terms, value, found[0])
             for shift, correction, t in zip(shifts, corrections, taken, strict=True):
                 power = terms.powers[shift]
                 if math.comb(power, t) > 1:
@@ -164,7 +166,7 @@ class ShiftedSums:
     def _moment(
         self,
         made: UOp,
-        near: Sequence[UOp],
+        apart: Sequence[UOp],
         taken: Sequence[int],
         terms: Terms,
         value: Mapping[UOp, UOp],
@@ -173,14 +175,14 @@ class ShiftedSums:
         """The sum within blocks of powers of the distances from their own means."""
         if not any(taken) and not terms.weights and not terms.conditions:
             return filled(shape_of(known.parts), made.dtype, float(_length(known.parts)))
-        factors = [each for each, power in zip(near, taken, strict=True) for _ in range(power)]
+        factors = [each for each, power in zip(apart, taken, strict=True) for _ in range(power)]
         factors += [cut_into(_plain(weight, value), known.blocks) for weight in terms.weights]
-        product = factors[0] if factors else filled(shape_of(near[0]), made.dtype, 1.0)
+        product = factors[0] if factors else filled(shape_of(apart[0]), made.dtype, 1.0)
         for factor in factors[1:]:
             product = _times(product, factor)
         for condition in terms.conditions:
             product = _where(product, condition, value, known.blocks)
-        axes = tuple(len(shape_of(near[0])) - len(shape_of(made)) + axis for axis in made.arg.axes)
+        axes = tuple(len(shape_of(apart[0])) - len(shape_of(made)) + axis for axis in made.arg.axes)
         moment = UOp(Ops.REDUCE_AXIS, made.dtype, (product,), ReduceArg(Ops.ADD, axes))
         self.moments[moment] = Moment(known.family, 1)
         return moment
@@ -214,14 +216,15 @@ def blocks_of(node: UOp, target: Target) -> Blocks | None:
     axes = [axis for axis in node.arg.axes if sizes[axis] > 1]
     if not axes or not axes_of_repeats(node.src[0]).isdisjoint(axes):
         return None  # what only repeats takes no loop
-    if not pays(math.prod(sizes) * node.dtype.itemsize, target):
+    predicted = pays(math.prod(sizes) * node.dtype.itemsize, target)
+    if not yes_or_no("moments", near(node), predicted, lambda: True):
         return None
     strip = min(beside(sizes, node.arg.axes), STRIP)
     row, most = _room(strip, node.dtype.itemsize, target)
     apart = [axis for axis, size in enumerate(sizes) if size > 1 and axis not in axes]
     run = math.prod(sizes[axis] for axis in axes if axis > max(apart, default=0))
     is_run = SHORTEST <= run < math.prod(sizes[axis] for axis in axes)
-    if math.prod(sizes[axis] for axis in axes) <= row and in_parts(node, target) is node and not is_run:
+    if math.prod(sizes[axis] for axis in axes) <= row and parts_of(node, target) < 2 and not is_run:
         return {}
     if is_run:
         most = min(most, run)

@@ -15,19 +15,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from ..codegen.chosen import chosen, launch_cycles, lowered
 from ..codegen.opt import OptOps
 from ..codegen.written import is_written
+from ..decisions import yes_or_no
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
 from ..shape.sizes import vmax
+from ..structure import structure_of
 from ..target import Target
 from .as_one import have_names, joined
-from .followers import ast_of, may_follow, pieces_of, reads_of
+from .followers import ast_of, may_follow, pieces_of, reads_of, roots_of
 from .order import kernels_before, place_of
 from .overlap import AHEAD
 from .template import KernelTemplate, Output, Template
@@ -41,6 +43,9 @@ NEAR = 24
 #: A program is compiled once, but as nests each time anew: so many kernels of one program are nests of one,
 #: and one that more than so many kernels of the plan share stays as it is, unless it follows another one.
 ALIKE, SHARED = 2, 8
+#: So many nests are one kernel at most: of more launches there is next to nothing left to save, and each that
+#: joins is looked at together with all that are there.
+MOST_NESTS = 32
 #: A sum of so many products runs in tiles.
 LARGE = 1 << 20
 
@@ -99,6 +104,7 @@ class _Joining:
         #: program → how many kernels have it
         self.shared = Counter(kernel.ast for kernel in template.kernels)
         self.sets: list[list[int]] = []
+        self.roots = roots_of(template)
         #: kernel → whether some kernel of its set waits for another one of it
         self.behind = dict.fromkeys(range(len(self.kernels)), False)
         #: kernel → the COLLECTIVEs that it waits for, however far behind
@@ -157,14 +163,16 @@ class _Joining:
             if costs[0].in_pieces is not cost.in_pieces:
                 return None
             short = min(cost.cycles, cycles) <= SHORT * self._saved(cost)
+            short = yes_or_no("nests", self._structure(number, others), short, lambda: True)
             return Cost(cost.cycles + cycles, cost.in_pieces) if short else None
         in_pieces = cost.in_pieces or costs[0].in_pieces
         total, shorter = cost.cycles + cycles, min(cost.cycles, cycles)
         # several may be long enough for pieces, of which each is not
         may_be_cut = in_pieces or (self.fork > 0 and total >= 2 * self.fork)
-        if shorter > SHORT_BEHIND * self._saved(Cost(total, may_be_cut)):
+        short = shorter <= SHORT_BEHIND * self._saved(Cost(total, may_be_cut))
+        if not yes_or_no("following_nests", self._structure(number, others), short, lambda: True):
             return None
-        if waits and not may_follow(self.template, number, others):
+        if waits and not may_follow(self.template, self.roots, number, others):
             return None
         alone = not in_pieces and bool(reads_of(self.template, number, others))
         if alone and not may_be_cut:
@@ -174,12 +182,18 @@ class _Joining:
             return None
         if may_be_cut and pieces_of(ast, self.target) > 1:
             return Cost(total, True)
-        if in_pieces or alone or shorter > SHORT_BEHIND * self._saved(Cost(total, False)):
+        if in_pieces or alone or (short and shorter > SHORT_BEHIND * self._saved(Cost(total, False))):
             return None
         return Cost(total, False)
 
+    def _structure(self, number: int, others: Sequence[int]) -> Callable[[], str]:
+        """Gives the structure of a kernel and those of a set."""
+        return lambda: structure_of([self.kernels[n].kernel.ast for n in (*others, number)])
+
     def _may_be_one(self, number: int, others: Sequence[int]) -> bool:
         """Whether nothing but their time speaks against a kernel with those of a set."""
+        if len(others) >= MOST_NESTS:
+            return False
         if any(self.sent[n] != self.sent[number] for n in others):
             return False  # what needs no result of other ranks runs meanwhile
         turns = [self.turn[n] for n in (*others, number)]

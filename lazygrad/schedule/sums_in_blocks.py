@@ -20,9 +20,11 @@ This computes the same in another order of summation.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
+from ..decisions import yes_or_no
 from ..dtype import dtypes
 from ..ir.ops import Ops
 from ..ir.pattern import PatternMatcher, UPat
@@ -31,6 +33,7 @@ from ..shape import base_and_tracker, prod, shape_of, vmax
 from ..shape.tracker import ShapeTracker
 from ..shape.view import View, ranges_over
 from ..target import Target
+from .asking import near
 from .powers import is_shifted
 from .reduces_in_parts import sum_of_sums
 
@@ -52,20 +55,39 @@ def in_blocks(node: UOp, target: Target) -> UOp:
     source, axes = node.src[0], node.arg.axes
     shape = shape_of(source)
     sizes = [size for size in shape if isinstance(size, int)]
-    longest = target.memory.second // (2 * FEWER * target.vector_bytes)
-    if len(sizes) != len(shape) or math.prod(sizes[axis] for axis in axes) <= longest:
+    if len(sizes) != len(shape):
         return node
-    read = _read_for_products(source, axes)
+    longest = target.memory.second // (2 * FEWER * target.vector_bytes)
+    steps = math.prod(sizes[axis] for axis in axes)
+    predicted = _blocks_of(node, sizes, longest, STORED) if steps > longest else None
+    # where a sum is short, its blocks are halves, or thirds
+    other = functools.partial(_blocks_of, node, sizes, max(steps // 3, 1), 1.0)
+    if not yes_or_no("split_products", near(node), predicted is not None, lambda: bool(predicted or other())):
+        return node
+    blocks = predicted or other()
+    if blocks is None:
+        return node
+    lengths = [sizes[axis] // number for axis, number in zip(axes, blocks, strict=True)]
+    return sum_of_sums(node, dict(zip(axes, zip(blocks, lengths, strict=True), strict=True)))
+
+
+def _blocks_of(node: UOp, sizes: Sequence[int], longest: int, stored: float) -> list[int] | None:
+    """Into how many blocks each axis of a sum of products is cut, of at most so many steps; None where there
+    are none, or more than such a share of what the products are made of would be stored.
+    """
+    axes = node.arg.axes
+    read = _read_for_products(node.src[0], axes)
     outputs = math.prod(size for axis, size in enumerate(sizes) if axis not in axes)
     reduced = [sizes[axis] for axis in axes]
     for vectors in (MORE, FEWER) if read else ():
-        most = longest * FEWER // vectors
+        most = max(longest * FEWER // vectors, 1)
         blocks = _cut(reduced, most)
         count = math.prod(blocks)
-        if count * outputs <= STORED * read and math.prod(reduced) * SHORTEST >= count * most:
-            lengths = [size // number for size, number in zip(reduced, blocks, strict=True)]
-            return sum_of_sums(node, dict(zip(axes, zip(blocks, lengths, strict=True), strict=True)))
-    return node
+        if count < 2:
+            continue
+        if count * outputs <= stored * read and math.prod(reduced) * SHORTEST >= count * most:
+            return blocks
+    return None
 
 
 #: For what runs on a Target.

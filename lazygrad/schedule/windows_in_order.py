@@ -20,9 +20,12 @@ This computes the same products, in the same order.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from ..decisions import only_predicted, yes_or_no
 from ..dtype import dtypes
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.pattern import PatternMatcher, UPat
@@ -30,6 +33,7 @@ from ..ir.uop import UOp
 from ..shape import base_and_tracker, expand, permute, shape_of, shrink
 from ..shape.movement import moved, movements_on
 from ..target import Target
+from .asking import near
 from .reduces_of_repeats import axes_of_repeats
 
 #: Each element that is stored is for at least so many products.
@@ -65,12 +69,15 @@ def in_order(node: UOp, target: Target) -> UOp | None:
     if product.op is not Ops.MUL or not all(isinstance(size, int) for size in shape_of(product)):
         return None
     for place, factor in enumerate(product.src):
-        axes = _axes_of_windows(factor, node.arg.axes, target)
-        if axes:
-            return _with_factor(node, place, _stored(factor, axes))
+        found = windows_of(factor, node.arg.axes, target)
+        if found is None:
+            continue
+        legal = functools.partial(bool, found.is_legal)
+        if yes_or_no("im2col", near(node, factor), found.pays, legal):
+            return _with_factor(node, place, _stored(factor, found.axes))
     for place, factor in enumerate(product.src):
         bordered = _with_border(factor, node.arg.axes, target)
-        if bordered is not None:
+        if bordered is not None and yes_or_no("im2col", near(node, factor), True, lambda: True):
             return _with_factor(node, place, bordered)
     return None
 
@@ -86,32 +93,48 @@ def _with_factor(node: UOp, place: int, factor: UOp) -> UOp:
 window_rules = PatternMatcher([(UPat(Ops.REDUCE_AXIS, name="node"), lambda node, ctx: in_order(node, ctx))])
 
 
-def _axes_of_windows(factor: UOp, summed: Sequence[int], target: Target) -> list[int]:
-    """The axes of small windows that overlap, in the order in which they are to be stored: those of the sum,
-    then the others. Nothing of other factors.
+class Windows(NamedTuple):
+    """Windows that overlap.
+
+    axes      in the order in which they are to be stored: those of the sum, then the others
+    pays      whether storing them is predicted to be faster than reading them in place
+    is_legal  whether they may be stored otherwise: each element is for several products, and they are few
     """
+
+    axes: list[int]
+    pays: bool
+    is_legal: bool
+
+
+def windows_of(factor: UOp, summed: Sequence[int], target: Target) -> Windows | None:
+    """The windows that a factor is; None of other factors."""
     _, tracker = base_and_tracker(factor)
     if len(tracker.views) == 1 and tracker.views[0].mask is None and tracker.contiguous:
-        return []
+        return None
     sizes = [size for size in shape_of(factor) if isinstance(size, int)]
     still = axes_of_repeats(factor)
     own = [axis for axis, size in enumerate(sizes) if size != 1 and axis not in still]
     count, products = math.prod(sizes[axis] for axis in own), math.prod(sizes)
     itemsize = factor.dtype.itemsize
-    if not is_worth_storing(count, itemsize, products, target, USES_OF_PLACES):
-        return []
+    if only_predicted() and not is_worth_storing(count, itemsize, products, target, USES_OF_PLACES):
+        return None
     strides = tracker.real_strides(ignore_valid=True)
     steps = [(abs(step), sizes[axis]) for axis in own if isinstance(step := strides[axis], int)]
     if len(steps) < len(own) or not _overlap(steps):  # axes that were made of others are no windows
-        return []
+        return None
     rows = [(sizes[axis], axis in summed) for axis in own if strides[axis] == 1]
     row, is_summed = max(rows, default=(1, False))
-    if not is_summed and not is_worth_storing(count, itemsize, products, target):
-        return []
+    uses = USES_OF_PLACES if is_summed else USES_FROM_MEMORY
     lanes = target.vector_bytes // itemsize
-    if _fills(row, lanes) and not (is_summed and row <= lanes):
-        return []  # rows of whole vectors are read in place
-    return [*(axis for axis in own if axis in summed), *(axis for axis in own if axis not in summed)]
+    in_place = _fills(row, lanes) and not (is_summed and row <= lanes)  # rows of whole vectors are read so
+    axes = [*(axis for axis in own if axis in summed), *(axis for axis in own if axis not in summed)]
+    pays = not in_place and is_worth_storing(count, itemsize, products, target, uses)
+    return Windows(axes, pays, bool(count) and products >= 2 * count and is_worth(count * itemsize, target))
+
+
+def is_worth(nbytes: int, target: Target) -> bool:
+    """Whether so many bytes are few enough to be stored in another order."""
+    return nbytes <= MOST * target.memory.second
 
 
 def _overlap(axes: list[tuple[int, int]]) -> bool:

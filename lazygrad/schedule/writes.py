@@ -123,6 +123,8 @@ class Writes:
             earlier = self.version_place.get(assign.src[0])
             if earlier is None:
                 continue
+            if earlier[0] in self.before[number]:
+                continue  # it reads of that version, or goes on with it
             group = self.group(number)
             if group is not None and self._comes_before(number, earlier[0]):  # or stores both
                 node, _ = self.targets[number][output]

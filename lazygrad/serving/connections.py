@@ -1,5 +1,5 @@
-"""Connections that nobody can hold open for nothing: a client must say what it wants in time, and take what it
-is sent. Of the servers of lazygrad, each of which has room for so many connections.
+"""Connections that nobody can hold open for nothing: a client must say what it wants in time, and take what
+it is sent. Of the servers of lazygrad, each of which has room for so many connections.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def timed_protocol() -> Any:
                 self.transport.abort()
 
         def _expect_progress(self) -> None:
-            """Cut a connection of whose bytes no fewer wait than some time ago. One that is to be closed waits too."""
+            """Cut a connection of whose bytes no fewer wait than some time ago, also one that is to close."""
             unsent = self.transport.get_write_buffer_size()
             if unsent and unsent >= self._unsent > 0:
                 self.transport.abort()

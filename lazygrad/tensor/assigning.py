@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from ..device import Buffer
@@ -19,6 +21,7 @@ from ..shape.movement import base_and_tracker, broadcast_to, reshape
 from ..shape.rules import shape_of
 from ..shape.sizes import prod, resolve_equal, shape_text
 from .face import Tensor
+from .live import alive
 from .modes import mode
 from .places import devices_text, meeting
 from .storage import Storage, base_of, chain_to
@@ -80,26 +83,59 @@ class Assigning(Tensor):
         takes the numbers alone.
 
         What was taken from a tensor that is not in memory (`x[0]` of `x = a + b`) is a value of its own: a
-        write to it does not reach that tensor, and warns (RuntimeWarning) while that exists.
+        write to one of the two does not reach the other, and warns (RuntimeWarning) while that exists.
 
         >>> Tensor([1, 2]).assign(Tensor([3, 4])).tolist()
         [3, 4]
         """
-        self._warn_of_a_lost_write()
+        self._warn_of_a_lost_write(value)
         return self._assign(value)
 
-    def _warn_of_a_lost_write(self) -> None:
-        """Where somebody writes to a part of a value, and has the value: it is not written."""
-        whole = None if self._of_value is None or self._own else self._of_value()
-        if whole is None or whole is self or self._memory() is not None:
+    def _warn_of_a_lost_write(self, value: Any, part: Callable[[], Tensor] | None = None) -> None:
+        """Where somebody writes to a value of which others are parts, or that is a part: they do not see it.
+
+        value  what is written       part  makes the part of this tensor that is written; None: all of it
+        """
+        if self._memory() is not None:
             return
-        if base_of(latest(whole._node())) is base_of(latest(self._node())):
-            file, _, number = user_line().rpartition(":")
+        others = [other for other in self._of_one_value() if other is not value]
+        if not others:
+            return
+        node = latest((part() if part is not None else self)._node())
+        others = [other for other in others if _meet(latest(other._node()), node)]
+        if not others:
+            return
+        whole = self._whole()
+        if whole is not self and any(other is whole for other in others):
             text = (
                 f"a write to a part of a tensor of shape {shape_text(whole.shape)} does not reach it, since "
                 "it is not in memory: realize() it before the part is taken, or write x[...] = value"
             )
-            warnings.warn_explicit(text, RuntimeWarning, file, int(number or 0))
+        else:
+            text = (
+                f"a write to a tensor of shape {shape_text(self.shape)} does not reach the part of shape "
+                f"{shape_text(others[0].shape)} that was taken before, since the tensor is not in memory: "
+                "realize() it before the part is taken, or take the part after the write"
+            )
+        file, _, number = user_line().rpartition(":")
+        warnings.warn_explicit(text, RuntimeWarning, file, int(number or 0))
+
+    def _whole(self) -> Any:
+        """The tensor of whose value this is a part, itself if it is none; None if that is gone."""
+        return self if self._of_value is None or self._own else self._of_value()
+
+    def _of_one_value(self) -> list[Any]:
+        """The other tensors that are parts of the value, not in memory, of which this is a part, or it."""
+        whole = self._whole()
+        of_value = weakref.ref(self) if whole is self else self._of_value
+        base = base_of(latest(self._node()))
+        found = []
+        for other in alive():
+            is_part = getattr(other, "_of_value", None) is of_value and not other._own
+            if (is_part or other is whole) and other is not self:
+                if base_of(latest(other._node())) is base:
+                    found.append(other)
+        return found
 
     def _assign(self, value: Any) -> Self:
         """`assign`, also for results that are written back (`x += 1`), which need not reach anything else."""
@@ -204,6 +240,33 @@ class Assigning(Tensor):
         else:
             written = UOp(Ops.ASSIGN, self.dtype, (target, node), tracker)
         storage.move_to(written)
+        storage.note_write()
+
+
+def _meet(one: UOp, other: UOp) -> bool:
+    """Whether two looks at one base may have an element in common: their bounds meet, and so do their steps
+    (Banerjee 1988, "Dependence Analysis for Supercomputing").
+    """
+    first, second = (base_and_tracker(peel(node))[1].views for node in (one, other))
+    if len(first) > 1 or len(second) > 1:
+        return True
+    least: list[int] = []
+    most: list[int] = []
+    steps: list[int] = []
+    for view in (first[0], second[0]):
+        offset, *others = (view.offset, *view.shape, *view.strides)
+        numbers = [number for number in others if isinstance(number, int)]
+        if view.mask is not None or not isinstance(offset, int) or len(numbers) < len(others):
+            return True
+        shape, strides = numbers[: len(view.shape)], numbers[len(view.shape) :]
+        reach = [stride * (size - 1) for size, stride in zip(shape, strides, strict=True)]
+        least.append(offset + sum(min(distance, 0) for distance in reach))
+        most.append(offset + sum(max(distance, 0) for distance in reach))
+        steps += [stride for size, stride in zip(shape, strides, strict=True) if size != 1]
+    if least[0] > most[1] or least[1] > most[0]:
+        return False
+    step = math.gcd(*steps)
+    return (least[0] - least[1]) % step == 0 if step else least[0] == least[1]
 
 
 def _put_back(chain: Sequence[UOp], node: UOp, memory: UOp) -> UOp:

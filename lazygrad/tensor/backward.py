@@ -9,11 +9,12 @@ from ..gradient import gradient_again
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.multi import placed_as_leaf
-from ..schedule.versions import latest
+from ..schedule.versions import latest, placed
 from ..shape.movement import broadcast_to
 from ..shape.rules import shape_of
 from .computing import live_tensors
 from .face import Tensor
+from .observer import observing
 from .sources import constant
 from .storage import base_of, is_marked, rebase
 
@@ -32,6 +33,8 @@ class Backward(Tensor):
         >>> (lambda x: (x * x).sum().gradient(x))(Tensor([3.0], requires_grad=True))[0].tolist()
         [6.0]
         """
+        if observing.by is not None:
+            observing.by.makes_gradients()
         if gradient is None:
             if self.numel() != 1:
                 raise ValueError(
@@ -59,7 +62,7 @@ class Backward(Tensor):
                     f"the result does not depend (differentiably) on the tensor of shape {target.shape}{hint}"
                 )
             parents = [t for t in (self, gradient) if t is not None]
-            results.append(type(self)._make(total, *parents))
+            results.append(type(self)._make(placed(total, target.device), *parents))
         return results
 
     def backward(self, gradient: Tensor | None = None) -> Self:
@@ -68,6 +71,8 @@ class Backward(Tensor):
         >>> (lambda x: ((x * x).sum().backward(), x.grad.tolist()))(Tensor([3.0], requires_grad=True))[1]
         [6.0]
         """
+        if observing.by is not None:
+            observing.by.makes_gradients()
         if not self._requires_grad:
             raise RuntimeError(
                 "backward() on a tensor that requires no gradient: no tensor it depends on has requires_grad"
@@ -88,7 +93,7 @@ class Backward(Tensor):
         for tensor, nodes in leaves:
             total = _sum_of(found, nodes)
             if total is not None:
-                total = placed_as_leaf(total, tensor.uop)
+                total = placed(placed_as_leaf(total, tensor.uop), tensor.device)
                 grad = type(self)._make(UOp(Ops.DETACH, total.dtype, (total,)))
                 tensor.grad = grad if tensor.grad is None else tensor.grad + grad
         return self

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 from ..config import Context
+from ..device.world import world
 from ..engine.repeats import realize as realize_nodes
 from ..inspection.kernels import InspectedKernel, inspect
 from ..inspection.targets import planned_for
+from ..ir.device import device_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.items import ScheduleItem, create_schedule
@@ -16,7 +18,8 @@ from ..schedule.kernelize import kernelize as kernelize_nodes
 from ..schedule.versions import OverwrittenError, latest
 from .face import Tensor
 from .live import alive
-from .storage import base_of, is_in_memory
+from .observer import observing
+from .storage import base_of, is_in_memory, overdue
 
 
 class Computing(Tensor):
@@ -78,7 +81,7 @@ class Computing(Tensor):
             before = nodes
             nodes = [tensor._wanted() for tensor in tensors] if others else [self._wanted()]
             try:
-                realize_nodes(nodes, pending_nodes)
+                compute(nodes)
                 break
             except OverwrittenError:  # by another thread: the tensor stands for a copy made before
                 if nodes == before:
@@ -119,6 +122,14 @@ def kernels(tensors: Tensor | Iterable[Tensor], target: str | None = None) -> li
 def live_tensors() -> list[Tensor]:
     """Every tensor that exists now."""
     return alive()
+
+
+def compute(nodes: Sequence[UOp]) -> None:
+    """Compute the values of nodes, and the writes in place that are overdue."""
+    if overdue.storages and observing.by is None:
+        together = world().size > 1 and any(isinstance(device_of(node), tuple) for node in nodes)
+        nodes = [*nodes, *overdue.take(together)]
+    realize_nodes(nodes, pending_nodes)
 
 
 def pending_nodes() -> list[UOp]:

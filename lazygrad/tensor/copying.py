@@ -12,6 +12,7 @@ from ..dtype import (
     DTypeSaid,
     default_float,
     default_int,
+    dtype_of_bits,
     dtypes,
     least_upper_dtype,
     to_dtype,
@@ -94,7 +95,7 @@ class Copying(Tensor):
         >>> Tensor([1.0]).bitcast("uint8").tolist()
         [0, 0, 128, 63]
         """
-        wanted = to_dtype(dtype)
+        wanted = dtype_of_bits(dtype)
         if wanted is self.dtype:
             return self
         if wanted.itemsize != self.dtype.itemsize or not Device.runs_kernels(self.device):

@@ -13,6 +13,7 @@ from ..dtype import DType, dtypes, to_dtype
 from ..ir.device import device_of
 from ..ir.index import bounds, sint
 from ..ir.ops import MOVEMENT, Ops
+from ..ir.text import short_text
 from ..ir.uop import UOp
 from ..locks import table_lock
 from ..schedule.calls import PUT_OFF, Call, node_of_call
@@ -395,7 +396,7 @@ class TensorCore(metaclass=TrainingFlag):
         node = self._value()
         base = base_of(node)
         held = base.facts.get("buffer") if base.op is Ops.BUFFER else None
-        grad = self.grad.uop if self.grad is not None else None
+        grad = short_text(self.grad.uop) if self.grad is not None else None
         shape = shape_text(self.shape)
         short = repr(self.dtype)[len("dtypes.") :]
         if base.op is Ops.MULTI:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from ..device import Buffer, Device, Devices
 from ..dtype import ConstType, DType, dtypes, from_numpy_name, numpy_name
 from ..engine.realize import allocate_empty, bytes_on_host, read_part
-from ..engine.repeats import realize as realize_nodes
 from ..ir.args import MeshArg
 from ..ir.index import evaluate, sint
 from ..ir.ops import Ops
@@ -19,7 +18,7 @@ from ..schedule.multi import value_of
 from ..schedule.versions import buffer_of, latest, mark_buffer, new_buffer, peel, rebased
 from ..shape.movement import base_and_tracker, reshape
 from ..shape.view import View
-from .computing import pending_nodes
+from .computing import compute
 from .dlpack import AsIntegers, as_bfloat16, is_bfloat16
 from .face import Tensor
 from .observer import observing
@@ -91,11 +90,11 @@ class Host(Tensor):
         plain: Tensor = self
         call = self._put_off()
         if call is not None and not call.way.results[call.which].is_look:
-            realize_nodes([call], pending_nodes)
+            compute([call])
         value = latest(self._node())
         if base_of(value).op in (Ops.CONST, Ops.IOTA) or not base_and_tracker(peel(value))[1].contiguous:
             plain = self._unary(UOp(Ops.CONTIGUOUS, self.dtype, (self.uop,)))
-        realize_nodes([latest(plain._node())], pending_nodes)
+        compute([latest(plain._node())])
         base, tracker = base_and_tracker(peel(latest(plain._node())))
         buffer = buffer_of(base)
         if not buffer.is_allocated:
@@ -332,7 +331,7 @@ class Host(Tensor):
         """A CPU tensor that shares the array's memory: writes through either are seen by both.
 
         What may only be read (an array of `bytes`, a file mapped for reading) is never written: an assignment
-        moves the tensor to memory of its own.
+        moves the tensor to memory of its own. Numbers of the other byte order raise TypeError.
 
         >>> Tensor.from_numpy(Tensor([1, 2]).numpy()).tolist()
         [1, 2]
@@ -344,6 +343,11 @@ class Host(Tensor):
         if not hasattr(array, "flags"):
             raise TypeError(
                 f"from_numpy takes a numpy array, not {array!r}; Tensor() takes numbers and lists"
+            )
+        if not array.dtype.isnative:
+            raise TypeError(
+                f"the array has numbers of the other byte order ({array.dtype.str}), whose memory cannot be "
+                'shared; use Tensor(array) to copy it, or array.astype(array.dtype.newbyteorder("="))'
             )
         if not array.flags.c_contiguous:
             raise ValueError(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ..device import Devices
-from ..dtype import INITIAL_DEFAULTS, DType, DTypeSaid, defaults, dtypes, to_dtype
+from ..dtype import INITIAL_DEFAULTS, DType, DTypeSaid, defaults, dtypes, set_defaults, to_dtype
 from ..ir.index import sint
 from ..ir.uop import UOp
 from ..schedule.versions import empty_buffer
@@ -59,15 +59,13 @@ def usual_modes() -> Iterator[None]:
     here, before = vars(mode), dict(vars(mode))
     chosen = dict(defaults)
     here.clear()
-    if chosen != INITIAL_DEFAULTS:  # other threads see these too
-        defaults.update(INITIAL_DEFAULTS)
+    set_defaults(INITIAL_DEFAULTS)  # other threads see these too
     try:
         yield
     finally:
         here.clear()
         here.update(before)
-        if chosen != INITIAL_DEFAULTS:
-            defaults.update(chosen)
+        set_defaults(chosen)
 
 
 class Setting(contextlib.ContextDecorator):

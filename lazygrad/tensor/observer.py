@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import threading
-from typing import Protocol
 
 
-class Observer(Protocol):
-    """Told of what the function does, in its thread; an error that it raises is raised there."""
+class Observer:
+    """Told of what the function does, in its thread; an error that it raises is raised there.
+
+    trains         what acts as in training: the class of the first module that was called so, or a method
+    differentiates whether gradients were made
+    """
+
+    trains = ""
+    differentiates = False
 
     def value_is_read(self) -> None:
         """Python is about to read the value of a tensor."""
@@ -20,6 +26,14 @@ class Observer(Protocol):
 
     def random_state_is_set(self, seed: int, base: int) -> None:
         """The random numbers go on from here."""
+
+    def is_trained(self, name: str) -> None:
+        """Something that is another thing in training is called in training."""
+        self.trains = self.trains or name
+
+    def makes_gradients(self) -> None:
+        """Something is differentiated."""
+        self.differentiates = True
 
 
 class _Observing(threading.local):

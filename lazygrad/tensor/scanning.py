@@ -136,7 +136,7 @@ def _tensor(value: Any, name: str) -> Tensor:
     if isinstance(value, Tensor):
         return value
     if isinstance(value, (bool, int, float)):
-        return Tensor(value)
+        return Tensor._make(UOp.const(Tensor(value).dtype, value))  # on no device: it meets every tensor
     raise TypeError(f"scan: {name} must be a Tensor or a number, not {value!r}")
 
 

@@ -262,6 +262,8 @@ def _array_node(array: Any, device: Devices, dtype: DType | None) -> UOp:
     """A private copy of the array on device NPY, and the COPY of it to `device`."""
     import numpy as np
 
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     bits_of = _NARROW_ARRAYS.get(array.dtype.name)
     source_dtype = bits_of or from_numpy_name(array.dtype.name)
     wanted = dtype or source_dtype

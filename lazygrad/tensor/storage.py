@@ -7,16 +7,21 @@ memory: a write moves all of them to the new version, while values recorded earl
 
 from __future__ import annotations
 
+import gc
 import itertools
+import threading
 import weakref
 from typing import Protocol
 
+from ..device.world import world
+from ..ir.device import device_of
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
 from ..locks import table_lock
 from ..schedule.versions import latest, peel
 from ..shape.movement import base_and_tracker
 from ..shape.view import View
+from .observer import observing
 
 
 class Viewer(Protocol):
@@ -31,15 +36,17 @@ class Viewer(Protocol):
 class Storage:
     """The memory that some tensors are views of. `version` is its newest version.
 
-    known  whether somebody was given a node on the newest version, and may have made a graph that reads it;
-           if not, nothing but the living tensors looks at the memory, and what numpy was given
+    known    whether somebody was given a node on the newest version, and may have made a graph that reads
+             it; if not, nothing but the living tensors looks at the memory, and what numpy was given
+    waiting  how many writes have been made since the memory was last computed
     """
 
-    __slots__ = ("__weakref__", "known", "room", "tensors", "version")
+    __slots__ = ("__weakref__", "known", "room", "tensors", "version", "waiting")
 
     def __init__(self, version: UOp) -> None:
         self.version = version
         self.known = True
+        self.waiting = 0
         self.tensors: dict[int, weakref.ref[Viewer]] = {}
         self.room = 64  #: so many are noted before those that died are looked for
         if "holders" in version.facts:
@@ -71,8 +78,15 @@ class Storage:
             if version is not self.version:
                 for tensor in self.views():
                     tensor._node()  # it follows too
-                self.version, self.known = version, True
+                self.version, self.known, self.waiting = version, True, 0
                 self._claim()
+
+    def note_write(self) -> None:
+        """One more write waits. Where it is one of many, it is computed with what is computed next."""
+        self.waiting += 1
+        # A capture computes what it has written at its end; what is overdue outside is no part of it.
+        if self.waiting > MOST_WAITING and observing.by is None:
+            overdue.storages[id(self)] = weakref.ref(self)
 
     def move_to(self, version: UOp, known: bool = True) -> None:
         """Make every view a view of the new version."""
@@ -97,6 +111,36 @@ class Storage:
                 return True
         return any(value() is not None for value in facts.get("values", ()))
 
+
+#: So many writes to one memory wait until somebody asks for it. A loop may write again and again and never
+#: ask, as that which counts the batches of a layer: a write has all before it below it, with what they read.
+MOST_WAITING = 2
+
+
+class _Overdue(threading.local):
+    """The memory with more writes that wait, of this thread."""
+
+    def __init__(self) -> None:
+        self.storages: dict[int, weakref.ref[Storage]] = {}
+
+    def take(self, together: bool) -> list[UOp]:
+        """What is to be computed of it, once. Memory of several ranks waits until they compute `together`."""
+        if together:  # what only garbage holds is none of what all ranks compute
+            gc.collect()
+        found, several = [], world().size > 1
+        for key, ref in list(self.storages.items()):
+            storage = ref()
+            if several and not together and storage and isinstance(device_of(storage.version), tuple):
+                continue
+            del self.storages[key]
+            if storage is not None and storage.views():
+                storage.refresh()
+                if storage.waiting > MOST_WAITING:
+                    found.append(storage.version)
+        return found
+
+
+overdue = _Overdue()
 
 #: What leads from a view to its memory: movements, and DETACH, which only stops gradients.
 LOOKS_AT = MOVEMENT | {Ops.DETACH}

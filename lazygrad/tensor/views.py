@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ..ir.device import device_of
+from ..schedule.versions import placed
+
 _LOOKS = """
     adjoint as_strided atleast_1d atleast_2d atleast_3d chunk detach diagonal dsplit expand expand_as
     flatten hsplit meshgrid movedim narrow permute positive rearrange reshape reshape_as select shrink
@@ -35,9 +38,13 @@ def gives_views(name: str) -> bool:
 
 
 def as_new(result: Any, tensor: type, given: Iterable[Any]) -> Any:
-    """The result of a method that gives new values, or a tuple of them, made new where it is not."""
+    """The result of a method that gives new values, or a tuple of them, made new where it is not; what is
+    made of numbers alone is on the device of what was given.
+    """
     if isinstance(result, tensor):
         result = _apart(result, given)
+        if device_of(result._held) is None:
+            result = _beside(result, tensor, given)
         result._own = True
         return result
     if type(result) is tuple:
@@ -53,4 +60,12 @@ def _apart(result: Any, given: Iterable[Any]) -> Any:
     for tensor in given:
         if tensor is result:
             return result._make(result.uop, result, view=False)
+    return result
+
+
+def _beside(result: Any, tensor: Any, given: Iterable[Any]) -> Any:
+    """A value that is on no device, on that of the first tensor that is on one."""
+    for each in given:
+        if isinstance(each, tensor) and each._device_known():
+            return result._make(placed(result.uop, each.device), result, view=False)
     return result

@@ -42,6 +42,43 @@ def is_all_of_its_memory(x: torch.Tensor) -> bool:
     )
 
 
+def asks_what_may_lie_otherwise(module: fx.GraphModule) -> bool:
+    """Whether a graph of Dynamo's counts in the memory (`as_strided`) of what is computed from something that
+    is not contiguous. How such a result lies PyTorch's fake tensors do not always say as its kernels leave
+    it: `roll` of what is channels last stays so, and is said to be contiguous.
+    """
+    graphs = [each.graph for each in module.modules() if isinstance(each, fx.GraphModule)]
+    asking = [node for graph in graphs for node in graph.nodes if "as_strided" in str(node.target)]
+    return any(_may_lie_otherwise(node.all_input_nodes[0]) for node in asking if node.op != "placeholder")
+
+
+def _may_lie_otherwise(node: fx.Node) -> bool:
+    """Whether something that is not contiguous is among what the memory of this is computed from."""
+    waiting = list(_computed_in(node).all_input_nodes)
+    known = set(waiting)
+    while waiting:
+        each = waiting.pop()
+        value = each.meta.get("example_value")
+        if isinstance(value, torch.Tensor) and not value.is_contiguous():
+            return True
+        waiting += [source for source in each.all_input_nodes if source not in known]
+        known.update(each.all_input_nodes)
+    return False
+
+
+def _computed_in(node: fx.Node) -> fx.Node:
+    """The node of Dynamo's graph that made the memory which this one sees."""
+    while node.all_input_nodes and _memory(node) == _memory(node.all_input_nodes[0]) is not None:
+        node = node.all_input_nodes[0]
+    return node
+
+
+def _memory(node: fx.Node) -> int | None:
+    """Which memory a (fake) tensor is in."""
+    value = node.meta.get("example_value")
+    return value.untyped_storage()._cdata if isinstance(value, torch.Tensor) else None
+
+
 class Looks:
     """The results of a graph, from its inputs and what was computed."""
 

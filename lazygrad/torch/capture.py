@@ -135,7 +135,7 @@ class Capture:
         for number in self.tensors:
             x = inputs[number]
             if self.sizes is not None and self.sizes.varies(number):  # for its shape only: nothing is read
-                found.append(Tensor.zeros(self.sizes.most[number], dtype=from_torch_dtype(x.dtype)))
+                found.append(Tensor.zeros(self.sizes.elements[number], dtype=from_torch_dtype(x.dtype)))
                 continue
             if x.data_ptr() in known:
                 x = x.clone(memory_format=torch.preserve_format)
@@ -256,12 +256,12 @@ class Capture:
             )
         if result.said is None or self.sizes is None:
             return result.constant
-        return self.sizes.number_of(result.said, dict(enumerate(inputs)))
+        return self.sizes.number_of(result.said, self.sizes.known(inputs))
 
     def _empty(self, result: _Result, inputs: Sequence[Any]) -> torch.Tensor:
         """Memory for a result that has other sizes in each call."""
         assert self.sizes is not None  # else sizes are known
-        shape = self.sizes.shape_of(result.said, dict(enumerate(inputs)))
+        shape = self.sizes.shape_of(result.said, self.sizes.known(inputs))
         made = torch.empty([shape[axis] for axis in result.order], dtype=result.dtype)
         if made.nbytes >= HUGE_FROM:
             ask_for_huge_pages(made.data_ptr(), made.nbytes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch._guards import TracingContext
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from . import inference, ops
+from .aliases import asks_what_may_lie_otherwise
 from .partition import compiled
 from .table import row_of
 
@@ -56,6 +58,14 @@ def backend(module: fx.GraphModule, example_inputs: Sequence[Any], **options: An
     """
     if options:
         raise ValueError(f"the backend lazygrad takes no options, not {', '.join(options)}")
+    if asks_what_may_lie_otherwise(module):
+        warnings.warn(
+            "a graph runs in PyTorch, op by op: as_strided of what is computed from tensors that are not "
+            "contiguous sees how PyTorch's own kernels leave it",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return disable(module, reason="what is given to a backend is not traced again")
     ways = decompositions()
     plain = inference.recorded(module, ways)
     if plain is not None:

@@ -19,7 +19,7 @@ from torch import fx
 from ..dtype import DType, dtypes
 from ..tensor import Tensor
 from ..tensor.modes import usual_modes
-from ..tensor.observer import observing
+from ..tensor.observer import Observer, observing
 from .aliases import is_all_of_its_memory, memory_of
 from .dtypes import from_torch_dtype, has_dtype
 from .slots import Slot, filled, with_slots
@@ -88,15 +88,11 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, torch.Tensor)
 
 
-class _NoValues:
+class _NoValues(Observer):
     """Observes a thread in which no value may be read."""
 
     def value_is_read(self) -> None:
         raise NotImplementedError("what it computes depends on values")
-
-    def drew(self, seed: int, base: int, count: int) -> None: ...
-    def random_state_is_read(self, seed: int, base: int) -> None: ...
-    def random_state_is_set(self, seed: int, base: int) -> None: ...
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from .aliases import without_looks
 from .capture import Capture, Compute
 from .graph import GraphFunction
 from .memory import without_holes
-from .sizes import Sizes
+from .sizes import Seen, Sizes, sources_of
 from .table import is_random
 
 #: Calls of what was captured for many sizes that are compared with PyTorch.
@@ -51,9 +51,7 @@ class Replayed:
         #: whether signs may be turned in one call and not in another: no guard holds those of gradients
         self.asks_signs = False
         self._guarded = bool(given) and all(map(_has_one_shape, given))
-        #: the numbers among the inputs: those of the first call, and the places of those that differed since
-        self._first: dict[int, Any] | None = None
-        self._varying: set[int] = set()
+        self._seen = Seen(sources_of(given))
         self._sized: list[Capture] = []
         #: how often what is captured for many sizes is still compared; -1: sizes are captured one by one
         self._checks = CHECKS if check is not None else -1
@@ -86,16 +84,14 @@ class Replayed:
 
     def _of_many_sizes(self, inputs: Sequence[Any]) -> list[Any] | None:
         """The results by a capture for many sizes, from the second combination of sizes on; None without."""
-        numbers = {n: x for n, x in enumerate(inputs) if not isinstance(x, torch.Tensor)}
-        if self._first is None:
-            self._first = numbers
-        self._varying |= {n for n, x in numbers.items() if x != self._first[n]}
-        if not self._varying:
-            return None
         capture = next((each for each in self._sized if each.has_room(inputs)), None)
+        if capture is None:
+            self._seen.note(inputs)
+            if not (groups := self._seen.groups()):
+                return None
         try:
             if capture is None:
-                sizes = Sizes(self.given, self._varying, inputs)
+                sizes = Sizes(self.given, groups, inputs)
                 capture = Capture(self.function, inputs, self.wanted, sizes)
                 if capture.captured is None or capture.captured.read_values or not capture.has_room(inputs):
                     raise NotImplementedError("a graph that is another one for some sizes")
@@ -120,9 +116,7 @@ def _is_negated(inputs: Sequence[Any]) -> bool:
 
 
 def _has_one_shape(said: Any) -> bool:
-    """Whether an input is a tensor of the same shape in each call. A part of a graph may be given tensors
-    with symbolic sizes, and not the numbers that these are.
-    """
+    """Whether an input is a tensor of the same shape in each call."""
     return isinstance(said, torch.Tensor) and all(isinstance(size, int) for size in said.shape)
 
 

@@ -1,14 +1,15 @@
 """Sizes that change from call to call: Variables stand in their place, and one capture serves many sizes.
 
-PyTorch gives a graph its symbolic sizes as numbers among the inputs, and says of every tensor how its shape
-follows from them. Those numbers that differed between calls become Variables; the others stay as they are.
+PyTorch says of every tensor how its shape follows from symbols. What a symbol is in a call is a number among
+the graph's inputs, or the size of a tensor among them. Those symbols that differed between calls become
+Variables; the others stay as they are.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 
@@ -18,70 +19,144 @@ from ..ir.uop import Variable
 LEAST_BOUND = 64
 
 
-class Sizes:
-    """Variables for some of the numbers among a graph's inputs.
+class Source(NamedTuple):
+    """Where a call says what a symbol is: input `place`, or its size along an axis, is so much `more`."""
 
-    given    what PyTorch says of each input: a tensor, perhaps with symbolic sizes, or a symbolic number
-    varying  the places of the inputs that become Variables
-    values   what the inputs are in this call
+    place: int
+    axis: int | None
+    more: int
 
-    Raises NotImplementedError where a shape follows from the numbers in a way that is not known here.
+    def read(self, values: Sequence[Any]) -> int:
+        """What the symbol is in a call."""
+        value = values[self.place]
+        number: int = value if self.axis is None else value.shape[self.axis]
+        return number - self.more
+
+
+class Seen:
+    """What the symbols were in the calls that no capture was for.
+
+    Symbols that were equal in each of them are one Variable: PyTorch has one for the length of every tensor
+    of keys and of values, and an operation may need them to be equal.
     """
 
-    def __init__(self, given: Sequence[Any], varying: Iterable[int], values: Sequence[Any]) -> None:
-        self.given = given
-        #: the symbols that inputs are, or are more than → the places of these inputs, and how much more
-        self.places: dict[Any, tuple[int, int]] = {}
-        for place, said in enumerate(given):
-            if isinstance(said, torch.SymInt) and (found := _symbol_and_more(said.node.expr)):
-                symbol, more = found
-                self.places.setdefault(symbol, (place, more))
-        more_of = dict(self.places.values())
-        own = set(more_of)
-        self.names = {place: f"size{place}" for place in sorted(varying) if place in own}
-        self.least = {place: 1 + max(0, more_of[place]) for place in self.names}  # so that no size is 0
-        self.bounds = {place: max(LEAST_BOUND, 1 << (values[place] - 1).bit_length()) for place in self.names}
-        self.fixed = {place: values[place] for place in own if place not in self.names}
-        self.bound = {
-            place: Variable(name, self.least[place], self.bounds[place]).bind(values[place])
-            for place, name in self.names.items()
-        }
+    def __init__(self, sources: Mapping[Any, Source]) -> None:
+        self.sources = sources
+        self._numbers: dict[Any, tuple[int, ...]] = dict.fromkeys(sources, ())
+
+    def note(self, values: Sequence[Any]) -> None:
+        """Another such call."""
+        for symbol, source in self.sources.items():
+            before, number = self._numbers[symbol], source.read(values)
+            self._numbers[symbol] = (*before, number)
+
+    def groups(self) -> list[list[Any]]:
+        """The symbols that differed between calls, those together that never did from each other."""
+        found: dict[tuple[int, ...], list[Any]] = {}
+        for symbol, numbers in self._numbers.items():
+            if len(set(numbers)) > 1:
+                found.setdefault(numbers, []).append(symbol)
+        return list(found.values())
+
+
+def sources_of(given: Sequence[Any]) -> dict[Any, Source]:
+    """Where calls say what each symbol is: numbers among the inputs first. A part of a graph may be given
+    tensors with symbolic sizes, and not the numbers that these are.
+    """
+    numbers = [(place, None, said) for place, said in enumerate(given)]
+    axes = [
+        (place, axis, size)
+        for place, said in enumerate(given)
+        if isinstance(said, torch.Tensor)
+        for axis, size in enumerate(said.shape)
+    ]
+    found: dict[Any, Source] = {}
+    for place, axis, said in (*numbers, *axes):
+        if isinstance(said, torch.SymInt) and (symbol := _symbol_and_more(said.node.expr)):
+            found.setdefault(symbol[0], Source(place, axis, symbol[1]))
+    return found
+
+
+class Sizes:
+    """Variables for some of the symbols that sizes follow from.
+
+    given   what PyTorch says of each input: a tensor, perhaps with symbolic sizes, or a symbolic number
+    groups  the symbols that become Variables, one for each group: its symbols are equal
+    values  what the inputs are in this call
+
+    Raises NotImplementedError where a shape follows from the symbols in a way that is not known here.
+    """
+
+    def __init__(self, given: Sequence[Any], groups: Sequence[Sequence[Any]], values: Sequence[Any]) -> None:
+        self.given, self.groups = given, groups
+        self.sources = sources_of(given)
+        varying = {symbol for group in groups for symbol in group}
+        self.fixed = {s: source.read(values) for s, source in self.sources.items() if s not in varying}
+        now, most = dict[Any, Any](self.fixed), dict[Any, Any](self.fixed)
+        self.bound: dict[str, Any] = {}
+        #: for each group the least and the greatest number that its Variable may be
+        self.limits: list[tuple[int, int]] = []
+        for group in groups:
+            source, number = self.sources[group[0]], self.sources[group[0]].read(values)
+            mores = [self.sources[symbol].more for symbol in group]
+            least, greatest = 1 - min(0, *mores), max(LEAST_BOUND, 1 << (number - 1).bit_length())
+            self.limits.append((least, greatest))  # no size is 0
+            name = _name(source)
+            self.bound[name] = Variable(name, least, greatest).bind(number)
+            now |= dict.fromkeys(group, self.bound[name])
+            most |= dict.fromkeys(group, greatest)
         #: what numbers among the inputs are, and shapes of the inputs, with Variables; their elements at most
-        now, most = {**self.fixed, **self.bound}, {**self.fixed, **self.bounds}
         self.numbers: dict[int, Any] = {}
         self.shapes: dict[int, tuple[Any, ...]] = {}
-        self.most: dict[int, int] = {}
-        for place, value in enumerate(values):
+        self.elements: dict[int, int] = {}
+        #: numbers that follow from no symbol: a capture is for these alone
+        self.others: dict[int, str] = {}
+        for place, (said, value) in enumerate(zip(given, values, strict=True)):
             if isinstance(value, torch.Tensor):
-                self.shapes[place] = self.shape_of(given[place], now)
-                self.most[place] = math.prod(self.shape_of(given[place], most))
-            elif isinstance(given[place], torch.SymInt):
-                self.numbers[place] = self.number_of(given[place], now)
+                self.shapes[place] = self.shape_of(said, now)
+                self.elements[place] = math.prod(self.shape_of(said, most))
+            elif isinstance(said, torch.SymInt):
+                self.numbers[place] = self.number_of(said, now)
+            else:
+                self.others[place] = repr(value)
 
     def varies(self, place: int) -> bool:
         """Whether the shape of an input changes."""
         return not all(isinstance(size, int) for size in self.shapes[place])
 
     def hold(self, values: Sequence[Any]) -> bool:
-        """Whether a call's numbers fit the Variables, and those that are fixed are as they were."""
-        return all(values[n] == x for n, x in self.fixed.items()) and all(
-            self.least[place] <= values[place] <= most for place, most in self.bounds.items()
+        """Whether a call's sizes fit the Variables, and what is fixed is as it was."""
+        known = self.known(values)
+        return (
+            all(known[symbol] == number for symbol, number in self.fixed.items())
+            and all(
+                least <= known[group[0]] <= most and all(known[symbol] == known[group[0]] for symbol in group)
+                for group, (least, most) in zip(self.groups, self.limits, strict=True)
+            )
+            and all(repr(values[place]) == text for place, text in self.others.items())
         )
 
     def binds(self, values: Sequence[Any]) -> dict[str, int]:
         """The values of the Variables in a call."""
-        return {name: values[place] for place, name in self.names.items()}
+        firsts = [self.sources[group[0]] for group in self.groups]
+        return {_name(source): source.read(values) for source in firsts}
 
-    def shape_of(self, said: torch.Tensor, numbers: Mapping[int, Any]) -> tuple[Any, ...]:
-        """A shape, given the numbers among the inputs."""
-        return tuple([self.number_of(size, numbers) for size in said.shape])
+    def known(self, values: Sequence[Any]) -> dict[Any, int]:
+        """What the symbols are in a call."""
+        return {symbol: source.read(values) for symbol, source in self.sources.items()}
 
-    def number_of(self, said: Any, numbers: Mapping[int, Any]) -> Any:
-        """A size, or a number that is none, given the numbers among the inputs."""
-        if not isinstance(said, torch.SymInt):
-            return said
-        known = {symbol: numbers[place] - more for symbol, (place, more) in self.places.items()}
-        return _evaluated(said.node.expr, known)
+    def shape_of(self, said: torch.Tensor, known: Mapping[Any, Any]) -> tuple[Any, ...]:
+        """A shape, given what symbols are."""
+        return tuple([self.number_of(size, known) for size in said.shape])
+
+    def number_of(self, said: Any, known: Mapping[Any, Any]) -> Any:
+        """A size, or a number that is none, given what symbols are."""
+        return _evaluated(said.node.expr, known) if isinstance(said, torch.SymInt) else said
+
+
+def _name(source: Source) -> str:
+    """That of a Variable in the place of a symbol."""
+    return f"size{source.place}" if source.axis is None else f"size{source.place}_{source.axis}"
 
 
 def _symbol_and_more(expr: Any) -> tuple[Any, int] | None:
@@ -101,7 +176,7 @@ def _evaluated(expr: Any, known: Mapping[Any, Any]) -> Any:
         return int(expr)
     if expr.is_Symbol:
         if expr not in known:
-            raise NotImplementedError(f"{expr} is none of the inputs")
+            raise NotImplementedError(f"{expr} is no size of an input")
         return known[expr]
     parts = [_evaluated(each, known) for each in expr.args]
     if expr.is_Add:

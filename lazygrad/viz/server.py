@@ -7,6 +7,7 @@ from another site's page, is refused: a name that somebody lets lead to 127.0.0.
 from __future__ import annotations
 
 import json
+import math
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -70,7 +71,8 @@ def application(recording: dict[str, Any], logs: Sequence[Path] = ()) -> Any:
         return Response(content, 200, HEADERS, kind)
 
     def as_json(value: Any) -> Any:
-        return answer("application/json", json.dumps(value, separators=(",", ":")).encode())
+        text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+        return answer("application/json", text.encode())
 
     def kept(name: str, value: Any) -> Any:
         """What does not change is written once."""
@@ -133,10 +135,16 @@ def _file(path: Path, answer: Any) -> Any:
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a log; a number that JSON does not have, as of a loss that became NaN, is a word."""
     try:
-        return read_log(path)
+        rows = read_log(path)
     except (OSError, ValueError):
         return []
+    return [{name: _json_number(value) for name, value in row.items()} for row in rows]
+
+
+def _json_number(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _is_ours(headers: Any) -> bool:

@@ -183,6 +183,14 @@ def run(
     ast: UOp, device: str | Target, contents: Sequence[Sequence[Any]], variables: Any = None, opts: Any = ()
 ) -> list[list[Any]]:
     """What a compiled kernel leaves in the buffers it writes; without optimization unless `opts` says."""
+    found = left_by(ast, device, contents, variables, opts)
+    return [found[number] for number in sorted({store.src[0].arg for store in ast.src})]
+
+
+def left_by(
+    ast: UOp, device: str | Target, contents: Sequence[Sequence[Any]], variables: Any = None, opts: Any = ()
+) -> list[list[Any]]:
+    """What is in all of a kernel's buffers after it: also in the one that its CHECKs report in."""
     there = opened(device)
     spec = compile_kernel(ast, there.renderer, opts)
     program = there.load(spec, there.compile(spec))
@@ -194,8 +202,7 @@ def run(
         buffers.append(buffer)
     values = tuple((variables or {})[v.arg[0]] for v in spec.vars)
     program(tuple(buffer._buf for buffer in buffers), values, wait=True)
-    written = sorted({store.src[0].arg for store in ast.src})
-    return [buffers[number].numpy().reshape(-1).tolist() for number in written]
+    return [buffer.numpy().reshape(-1).tolist() for buffer in buffers]
 
 
 def in_memory(values: Sequence[Any], dtype: DType) -> Any:

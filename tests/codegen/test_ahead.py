@@ -105,6 +105,12 @@ def test_nvidias_compiler_takes_it(arch, copies):
         (matmul(16, 32, 16), [*TILED[:-2], ahead(2)], TARGET, "apply STAGE before"),
         (matmul(16, 32, 16), [*TILED, ahead(2), ahead(2)], TARGET, "AHEAD was applied"),
         (matmul(16, 8, 16), [*TILED, ahead(2)], TARGET, "more than 2 turns"),
+        (
+            matmul(16, 4, 16),
+            [Opt(OptOps.UNROLL, 0, 4), Opt(OptOps.STAGE, 0, 1), ahead(2, 0)],
+            TARGET,
+            "its turns are threads and workgroups, which run at once",
+        ),
         (matmul(16, 1024, 16), [*TILED[:-3], Opt(OptOps.UNROLL, 0, 64), *COPIES, ahead(4)], TARGET, "bytes"),
     ],
     ids=lambda value: value[:30] if isinstance(value, str) else "",

@@ -157,6 +157,16 @@ def test_products_without_packing(size, order):
         assert run(ast, "CPU", contents, opts=opts) == [expected.reshape(-1).tolist()]
 
 
+def test_rounds_of_a_tail_add_to_what_their_own_memory_holds():
+    """The last tile of columns has lanes beyond the axis and loops of its own."""
+    ast = product(5, 8, 20)
+    contents = random_contents(ast)
+    opts = [Opt(OptOps.PADTO, 1, 16), Opt(TILE, 1, 16), Opt(UPCAST, 1, 16), Opt(OptOps.ROUNDS, 0, 4)]
+    (made,) = run(ast, "CPU", contents, opts=opts)
+    expected = np.array(contents[1]).reshape(5, 8) @ np.array(contents[2]).reshape(8, 20)
+    assert made == expected.reshape(-1).tolist()
+
+
 @pytest.mark.parametrize("size", [(96, 34, 128), (32, 64, 512)])
 def test_products_where_another_row_takes_time(size):
     """With small caches, so that little is enough: rows of tiles in place, and tiles side by side."""

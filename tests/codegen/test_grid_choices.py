@@ -61,6 +61,7 @@ def accesses(kernel: InspectedKernel) -> list[tuple[Ops, int, int]]:
     return found
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("work", [*ALIGNED, *OTHERS])
 def test_threads_are_coalesced_and_enough(work, target):
@@ -79,6 +80,7 @@ def test_threads_are_coalesced_and_enough(work, target):
     assert prediction.workgroups * prediction.threads >= enough
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("target", TARGETS[:2])
 @pytest.mark.parametrize("work", ALIGNED)
 def test_16_bytes_are_loaded_at_once(work, target):
@@ -99,6 +101,7 @@ def test_threads_that_share_a_sum_follow_its_length():
     assert few[64] < few[1 << 18]
 
 
+@pytest.mark.choice
 def test_a_transpose_is_of_vectors_both_ways():
     kernel = first_kernel(ALIGNED["transpose"](), "cuda:sm_90")
     assert {width for _, width, _ in accesses(kernel)} == {16}

@@ -7,16 +7,23 @@ import textwrap
 import pytest
 
 from lazygrad import Context, Tensor
+from lazygrad.codegen.legalize import legalize
+from lazygrad.codegen.linearize import linearize
 from lazygrad.codegen.lower import lower
+from lazygrad.codegen.ranges import make_range, substitute_ranges
 from lazygrad.dtype import dtypes
 from lazygrad.ir import index
 from lazygrad.ir.args import AxisType, RangeArg
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp, Variable
+from lazygrad.renderer.python import PythonRenderer
 from lazygrad.shape import ShapeTracker
+from lazygrad.simplify import fold
 
 from .kernels import SEVEN, const, gather, load, move, plain, reduce, scatter, sink, spread, store, view
+
+RENDERER = PythonRenderer()
 
 
 def loops(*stores: UOp) -> str:
@@ -445,6 +452,18 @@ def test_of_values_for_one_place_the_last_stays():
         for gidx0 in 0..6   LOOP
           data0[index(data2[gidx0])] = data1[gidx0*3+2]
     """)
+
+
+def test_what_is_there_is_loaded_in_each_turn_whatever_the_place_becomes():
+    """A place of which a shorter loop leaves one number: what earlier turns have stored is added to."""
+    counter = UOp(Ops.IOTA, dtypes.int, (view(plain(8)),))
+    where = UOp(Ops.IDIV, dtypes.int, (counter, const(4, counter)))
+    lowered = lower(sink(scatter(0, 2, const(1.0, row(1, 8)), where, Ops.ADD)))
+    (loop,) = [node for node in lowered.toposort() if node.op is Ops.RANGE]
+    shorter = fold(substitute_ranges(lowered, {loop: make_range(4, loop.arg.id, loop.arg.kind)}))
+    assert "[0] = data0[0] + 1.0" in loops_text(shorter)
+    program = [node.op for node in linearize(legalize(shorter, RENDERER))]
+    assert program.index(Ops.RANGE) < program.index(Ops.LOAD)
 
 
 # *** rows that are kept

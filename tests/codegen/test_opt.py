@@ -379,6 +379,14 @@ def test_stores_in_order_stay_in_order():
     assert choose(lower(kernel), CPU) == []
 
 
+def test_what_a_kernel_stores_is_not_copied_before():
+    """Of two that add to the same element, the second reads what the first one stored."""
+    ast = sink(store(0, load(0, plain(4, 8)) + load(1, plain(8, 4).permute((1, 0)))))
+    with pytest.raises(KernelOptError, match="the kernel stores data0: a copy would be the old values"):
+        after(ast, Opt(OptOps.STAGE, 0, 0))
+    assert "temp0" in after(ast, Opt(OptOps.STAGE, 0, 1))
+
+
 def test_a_size_that_is_not_known():
     n = Variable("n", 1, 100)
     kernel = sink(store(0, load(1, plain(n), size=100) + load(2, plain(n), size=100)))

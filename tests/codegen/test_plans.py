@@ -118,6 +118,7 @@ def test_a_short_axis_is_computed_at_once_for_what_its_places_share():
     assert Opt(OptOps.UPCAST, 1, 3) in opts
 
 
+@pytest.mark.choice
 def test_weights_are_read_once_for_all_images_of_a_small_batch():
     """512 results of 4,608 products at each of 4 places of two images, which lie apart in what is stored."""
     shape = (2, 512, 4, 4608)

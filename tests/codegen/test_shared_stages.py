@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -15,7 +16,7 @@ from lazygrad.renderer.cstyle import CUDARenderer
 from lazygrad.target import launch_of
 
 from .kernels import GRID, equal, random_contents, run
-from .test_opt import convolution, matmul, row_sum
+from .test_opt import add, convolution, matmul, row_sum
 
 UPCAST, LOCAL, UNROLL, STAGE, PADTO = (
     OptOps.UPCAST,
@@ -65,6 +66,12 @@ def test_results_are_those_of_the_plain_loops(ast, opts):
     contents = random_contents(ast, 5)
     found, expected = run(ast, "GRID", contents, opts=opts), evaluate(ast, contents)
     assert all(equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_a_copy_that_is_one_vector_is_written_by_one_thread():
+    """All would write the same; on CUDA that is a race."""
+    text = program(add(8), [Opt(LOCAL, 0, 4), Opt(STAGE, 0, 1)]).src
+    assert re.search(r"if \(lidx0<1\) \{\s*fetch_16\(temp0\+0,data1\+alu0\);\s*\}", text)
 
 
 def test_threads_wait_twice_in_a_turn():

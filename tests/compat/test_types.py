@@ -44,6 +44,7 @@ def test_types_of_torch():
     import torch
 
     assert types.to_torch_dtype(dtypes.half) is torch.float16
+    assert types.from_torch_dtype(torch.bfloat16) is dtypes.bfloat16
     assert types.to_torch_dtype(dtypes.bfloat16) is torch.bfloat16
     assert types.to_torch_dtype(dtypes.bool) is torch.bool
 
@@ -68,5 +69,4 @@ def test_bytes_of_eight_bit_floats(dtype, name):
 def test_types_that_tensors_have():
     assert len(types.fields()) == 26
     assert not {"void", "index"} & types.fields().keys()
-    assert types.from_torch_dtype(types.to_torch_dtype(dtypes.bfloat16)) is dtypes.bfloat16
     assert types.to_numpy_dtype(dtypes.bfloat16) is np.float32

@@ -17,6 +17,7 @@ from safetensors.numpy import load_file
 from lazygrad import Tensor, distributed, dtypes, nn
 from lazygrad.distributed import Mesh, checkpoints
 from lazygrad.nn.formats.folders import load_weights
+from lazygrad.nn.formats.source import FileFormatError
 
 MESH = Mesh((2, 2), ("data", "model"))
 PLACES: list[tuple[Mesh | None, Any]] = [
@@ -135,6 +136,103 @@ def test_a_process_that_is_killed_while_it_writes(tmp_path: Path, part: int) -> 
         writing.kill()
     found = distributed.read(tmp_path)["model.w"].numpy()
     assert found.min() == found.max() >= last
+
+
+def test_what_killed_jobs_left_makes_room_and_what_others_write_stays(tmp_path: Path) -> None:
+    script = """
+        import sys, pathlib
+        from lazygrad.distributed.checkpoints import _begun
+        with _begun(pathlib.Path(sys.argv[1])):
+            (pathlib.Path(sys.argv[1]) / "half").write_bytes(b"x" * 1000)
+            print("begun", flush=True)
+            sys.stdin.read()
+    """
+    ends = ("aaaaaaaa", "bbbbbbbb")
+    parts = [tmp_path / f".step-00000003.{end}.part" for end in ends]
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with (
+        subprocess.Popen([*command, str(parts[0])], **pipes) as killed,
+        subprocess.Popen([*command, str(parts[1])], **pipes) as other,
+    ):
+        for each in (killed, other):
+            assert each.stdout is not None
+            assert each.stdout.readline() == "begun\n"
+        killed.kill()
+        killed.wait()
+        distributed.save(state(Tensor(VALUES)), tmp_path, 4)
+        assert [part.exists() for part in parts] == [False, True]
+        other.communicate("")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["step-00000004"]
+    names = {"model-00001-of-00001.safetensors", "model.safetensors.index.json"}
+    assert {each.name for each in (tmp_path / "step-00000004").iterdir()} == names
+
+
+def edited(folder: Path, change: Any) -> None:
+    """Write the index anew."""
+    path = folder / checkpoints.INDEX
+    index = json.loads(path.read_text())
+    change(index)
+    path.write_text(json.dumps(index))
+
+
+def test_a_flipped_bit_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "BLOCK", 64)
+    folder = distributed.save(state(Tensor(VALUES)), tmp_path, 1)
+    file = folder / "model-00001-of-00001.safetensors"
+    content = file.read_bytes()
+    for place in range(0, len(content), 37):
+        file.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        with pytest.raises(FileFormatError):
+            distributed.read(tmp_path)
+    with pytest.raises(FileFormatError, match="is not what was saved: in bytes"):
+        distributed.load(state(Tensor(VALUES * 0)), tmp_path)
+    file.write_bytes(content)
+    index = (folder / checkpoints.INDEX).read_bytes()
+    changed = index.replace(b'"count"', b'"comnt"').replace(b"65536", b"65537")
+    for text in (changed, index.replace(b'"step": 1', b'"step": 2'), index.replace(b'"w"', b'"v"', 1)):
+        if text != index:
+            (folder / checkpoints.INDEX).write_bytes(text)
+            with pytest.raises((FileFormatError, ValueError), match="checksum is another"):
+                distributed.load(state(Tensor(VALUES * 0)), tmp_path)
+    (folder / checkpoints.INDEX).write_bytes(index)
+    np.testing.assert_array_equal(distributed.read(tmp_path)["model.w"].numpy(), VALUES)
+
+
+def test_a_part_of_an_older_step_is_known(tmp_path: Path) -> None:
+    old = distributed.save(state(Tensor(VALUES)), tmp_path, 1)
+    new = distributed.save(state(Tensor(VALUES * 2)), tmp_path, 2)
+    file = "model-00001-of-00001.safetensors"
+    (new / file).write_bytes((old / file).read_bytes())
+    with pytest.raises(
+        FileFormatError, match="It was changed, or is of another checkpoint; load an older step"
+    ):
+        distributed.load(state(Tensor(VALUES)), tmp_path)
+    assert distributed.load(state(Tensor(VALUES)), tmp_path, 1) == 1
+
+
+def test_only_the_blocks_that_are_read_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rank does not pay for the parts of others."""
+    monkeypatch.setattr(checkpoints, "BLOCK", 4096)
+    values = np.arange(1 << 16, dtype=np.float32)
+    folder = distributed.save(nn.TrainingState(model={"w": Tensor(values)}), tmp_path, 1)
+    with checkpoints.Checkpoint(folder) as checkpoint:
+        stored = checkpoint.tensors["model.w"]
+        np.testing.assert_array_equal(checkpoint.read(stored, ((5000, 6000),)), values[5000:6000])
+        (known,) = checkpoint._whole.values()
+        assert len(known) < 10  # those of the header, and two of 64
+
+
+def test_a_checkpoint_of_before_there_were_checksums(tmp_path: Path) -> None:
+    folder = distributed.save(state(Tensor(VALUES)), tmp_path, 1)
+
+    def without(index: dict[str, Any]) -> None:
+        del index["checksums"], index["checksum"]
+
+    edited(folder, without)
+    found = Tensor(VALUES * 0)
+    assert distributed.load(state(found), tmp_path) == 1
+    np.testing.assert_array_equal(found.numpy(), VALUES)
 
 
 def test_one_that_is_being_replaced_counts(tmp_path: Path) -> None:

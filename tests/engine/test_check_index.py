@@ -46,8 +46,13 @@ TABLE = {
     "scatter_add": (lambda x, i: x.scatter_add(0, i, x), LINE, ints(4, 4), [ints(5, 0)]),
     "scatter_reduce": (lambda x, i: x.scatter_reduce(0, i, x, "amax"), LINE, ints(4, 4), [ints(5, 0)]),
     "searchsorted": (lambda x, i: _searchsorted(x, i), LINE, ints(0, 1, 2, 3, 4), [ints(0, 1, 2, 3, 5)]),
-    "embedding": (lambda x, i: _functional(i).embedding(i, x), ROWS, ints(3, 0), [ints(4)]),
-    "embedding_bag": (lambda x, i: _functional(i).embedding_bag(i, x), ROWS, ints([3, 0]), [ints([4, 0])]),
+    "embedding": (lambda x, i: _functional(i).embedding(i, x), ROWS, ints(3, 0), [ints(4), ints(0, -1)]),
+    "embedding_bag": (
+        lambda x, i: _functional(i).embedding_bag(i, x),
+        ROWS,
+        ints([3, 0]),
+        [ints([4, 0]), ints([0, -1])],
+    ),
     "one_hot": (lambda x, i: _functional(i).one_hot(i, 5), LINE, ints(0, 4), [ints(5), ints(-1)]),
     "cross_entropy": (
         lambda x, i: _functional(i).cross_entropy(x, i),
@@ -205,6 +210,63 @@ def test_constants_and_counters_are_indices_too():
     fails(lambda: table[Tensor.arange(3), Tensor.arange(3) + 4].tolist(), "for an axis of size 5")
 
 
+#: what takes class numbers, with 3 classes, of which -1 is none
+CLASSES = {
+    "Embedding": lambda i: nn.Embedding(3, 2)(i),
+    "Embedding, max_norm": lambda i: nn.Embedding(3, 2, padding_idx=0, max_norm=1.0)(i),
+    "EmbeddingBag": lambda i: nn.EmbeddingBag(3, 2)(i.unsqueeze(0)),
+    "embedding_bag of offsets": lambda i: i.embedding_bag(Tensor.ones(3, 2), Tensor([0])),
+    "one_hot": lambda i: i.one_hot(3),
+    "CrossEntropyLoss": lambda i: nn.CrossEntropyLoss()(Tensor.ones(2, 3), i),
+    "label_smoothing": lambda i: nn.CrossEntropyLoss(label_smoothing=0.1)(Tensor.ones(2, 3), i),
+    "NLLLoss": lambda i: nn.NLLLoss(weight=Tensor.ones(3))(Tensor.ones(2, 3), i),
+    "sparse_categorical_crossentropy": lambda i: Tensor.ones(2, 3).sparse_categorical_crossentropy(i, -100),
+    "MultiMarginLoss": lambda i: nn.MultiMarginLoss()(Tensor.ones(2, 3), i),
+    "CTCLoss": lambda i: nn.CTCLoss()(Tensor.ones(4, 1, 3), i.unsqueeze(0), [4], [2]),
+    "AdaptiveLogSoftmaxWithLoss": lambda i: (
+        nn.AdaptiveLogSoftmaxWithLoss(4, 3, [1])(Tensor.ones(2, 4), i).loss
+    ),
+    "Perplexity": lambda i: _perplexity(i),
+}
+
+
+def _perplexity(classes):
+    metric = nn.metrics.Perplexity()
+    metric.update(Tensor.ones(2, 3), classes)
+    return metric.mean.total
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_missing_class_is_not_the_last_one(name):
+    result = CLASSES[name]
+    assert np.isfinite(result(Tensor([0, 2])).numpy()).all()
+    with pytest.raises((IndexError, ValueError), match=r"index -1 is out of range|a class is not"):
+        result(Tensor([0, -1])).numpy()
+
+
+def test_rows_from_the_end_are_asked_for():
+    table = Tensor(ROWS)
+    assert Tensor([0, -1]).embedding(table, wrap=True).tolist() == ROWS[[0, -1]].tolist()
+    assert nn.functional.embedding(Tensor([-4]), table, wrap=True).tolist() == ROWS[[0]].tolist()
+    bags = nn.functional.embedding_bag(Tensor([[0, -1, -2]]), table, mode="sum", padding_idx=2, wrap=True)
+    assert bags.tolist() == [(ROWS[0] + ROWS[3]).tolist()]
+    layer = nn.Embedding(4, 3, padding_idx=3, max_norm=1.0, wrap=True)
+    layer.weight.assign(table)
+    norms = layer(Tensor([-1, 1])).norm(dim=1)
+    assert all(abs(norm - 1) < 1e-5 for norm in norms.tolist())
+    slope = layer(Tensor([-1, 1])).sum().gradient(layer.weight)[0].tolist()
+    assert slope == [[0, 0, 0], [1, 1, 1], [0, 0, 0], [0, 0, 0]]
+    fails(lambda: Tensor([-5]).embedding(table, wrap=True).tolist(), "index -5")
+
+
+def test_classes_are_checked_by_the_kernel_that_looks_them_up():
+    layer, classes = nn.Embedding(3, 2), Tensor([0, 2]).realize()
+    layer.weight.realize()
+    before = GlobalCounters.kernel_count
+    layer(classes).realize()
+    assert GlobalCounters.kernel_count == before + 1
+
+
 def test_an_axis_without_elements():
     fails(lambda: Tensor(LINE)[0:0][Tensor([0])], "for an axis of size 0")
     assert Tensor(LINE)[0:0][Tensor(np.zeros(0, np.int32))].tolist() == []
@@ -335,6 +397,18 @@ def test_checked_like_the_interpreter():
         assert Tensor([[0.0, 0.0]]).cross_entropy(Tensor([1])).item() > 0.69
         fails(lambda: x[Tensor([9])].tolist(), "index 9")
         fails(lambda: Tensor([[0.0, 0.0]]).cross_entropy(Tensor([2])).item(), "index 2")
+
+
+def test_loops_without_turns_ask_for_no_index():
+    x = Tensor(LINE).realize()
+    for size in (0, 2):
+        n = Variable("n", 0, 4).bind(size)
+        wrong, ones = Tensor.full((4,), 9)[:n], Tensor.ones(4)[:n]
+        for result in (lambda: x[wrong].sum().item(), lambda: x.index_add(0, wrong, ones).tolist()):  # noqa: B023
+            if size:
+                fails(result, "index 9")
+            else:
+                assert result() in (0.0, LINE.tolist())
 
 
 def test_a_symbolic_size_is_named():

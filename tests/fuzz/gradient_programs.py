@@ -224,7 +224,7 @@ ONE: dict[str, tuple[Operation, Callable[..., None] | None]] = {
     "gram": (lambda x, k: x @ x.transpose(-1, -2), None),
     "inverse": (lambda x, k: (x @ x.transpose(-1, -2) + unit(x)).inverse(), None),
     "det": (lambda x, k: (x @ x.transpose(-1, -2) + unit(x)).det(), None),
-    "cholesky": (lambda x, k: (x @ x.transpose(-1, -2) + unit(x)).cholesky(), None),
+    "cholesky": (lambda x, k: cholesky(x @ x.transpose(-1, -2) + unit(x)), None),
     "einsum": (lambda x, k: library_of(x).einsum("ij,kj->ik", x, x * x), None),
     "std of all": (lambda x, k: x.std(), lambda x, k: above(x.var(), 0.01)),
     "var of n": (lambda x, k: x.var(k[0] % x.ndim, correction=0), None),
@@ -345,6 +345,12 @@ def values_of(found: Any) -> Any:
 
 def chosen(condition: Any, yes: Any, no: Any) -> Any:
     return library_of(yes).where(condition, yes, no)
+
+
+def cholesky(x: Any) -> Any:
+    """The Cholesky factor, which PyTorch has in torch.linalg alone since 2.14."""
+    library = library_of(x)
+    return x.cholesky() if library is type(x) else library.linalg.cholesky(x)
 
 
 def library_of(x: Any) -> Any:

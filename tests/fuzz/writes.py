@@ -159,7 +159,7 @@ class Player:
 
     def play(self, program: Program) -> None:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "a write to a part of a tensor .* does not reach it")
+            warnings.filterwarnings("ignore", "a write to a .* does not reach ")
             self._play(program)
 
     def _play(self, program: Program) -> None:

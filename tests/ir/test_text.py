@@ -22,7 +22,7 @@ from lazygrad.ir import (
     render,
 )
 from lazygrad.ir.args import AxisType
-from lazygrad.ir.text import STYLES, number_text, styled, uop_text
+from lazygrad.ir.text import FEW_NODES, STYLES, number_text, short_text, styled, uop_text
 
 
 class Words:
@@ -248,3 +248,14 @@ def test_records_print():
         a: int
 
     assert "arg=Named(a=1)" in repr(UOp(Ops.NOOP, arg=Named(1)))
+
+
+@pytest.mark.parametrize("nodes", [FEW_NODES, FEW_NODES + 1])
+def test_a_large_graph_in_short(nodes):
+    root = UOp.const(dtypes.int, 0)
+    for _ in range(nodes - 1):
+        root = UOp(Ops.NEG, dtypes.int, (root,))
+    whole = uop_text(root)
+    assert short_text(root) == (
+        whole if nodes == FEW_NODES else f"{whole.splitlines()[0]}... {nodes} nodes))"
+    )

@@ -451,4 +451,4 @@ def _seconds(call) -> float:
 
 def test_exporting_what_works_on_several_devices(tmp_path):
     with pytest.raises(NotImplementedError, match="works on several devices"):
-        lazygrad.export(lambda x: x + 1, (on_two(1, 2),), str(tmp_path / "f.lazygrad"))
+        lazygrad.export(lambda x: x + 1, (on_two(1, 2),), str(tmp_path / "f.lzg"))

@@ -137,6 +137,19 @@ def test_a_config_becomes_a_description():
     assert described(model_type="gemma").embed_scale == 4.0
 
 
+def test_activations_of_gemma():
+    """In an old config "gelu" is the one by tanh, and a newer word counts more."""
+    assert described(model_type="gemma", hidden_act="gelu").activation == "gelu_tanh"
+    assert described(model_type="gemma2", hidden_act="relu").activation == "relu"
+    assert described(model_type="gemma2", hidden_activation="gelu").activation == "gelu"
+
+
+def test_a_part_of_a_head_turns_where_the_architecture_says_so():
+    assert described(model_type="phi", partial_rotary_factor=0.5).rotaries[0].dim == 2
+    with pytest.raises(NotImplementedError, match=r"partial_rotary_factor=0\.5 of a llama is not supported"):
+        described(rope_parameters={"rope_type": "default", "partial_rotary_factor": 0.5})
+
+
 def test_older_and_newer_words_for_the_same_rotary_embedding():
     old = described(rope_scaling={"type": "linear", "factor": 2.0}, rope_theta=500.0)
     new = described(
@@ -192,8 +205,18 @@ def test_gemma3_has_two_rotary_embeddings():
             "a token takes 3 of 2 experts",
         ),
         ({"model_type": "phi", "qk_layernorm": True}, NotImplementedError, "Phi with qk_layernorm"),
+        (
+            {"model_type": "gemma3_text", "attn_logit_softcapping": 50.0},
+            NotImplementedError,
+            "Gemma 3 with attn_logit_softcapping",
+        ),
+        (
+            {"model_type": "gemma3_text", "use_bidirectional_attention": True},
+            NotImplementedError,
+            "use_bidirectional_attention of a gemma3_text",
+        ),
     ],
-    ids=range(13),
+    ids=range(15),
 )
 def test_configs_that_are_refused(change, error, message):
     with pytest.raises(error, match=message):

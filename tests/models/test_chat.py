@@ -129,7 +129,7 @@ def growing(start: str, step: str) -> str:
         ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", "does not end"),
         ("{{ " + "-" * 5000 + "1 }}", "does not end"),
         (
-            "{% for x in [1] %}" * 40 + "{% endfor %}" * 40,
+            "{% for x in [1] %}" * 22 + "{% endfor %}" * 22,
             "fails on these messages: too many statically nested",
         ),
         ("{{ " + " + ".join(["1"] * 1000) + " }}", "fails on these messages|does not end"),
@@ -142,12 +142,13 @@ def test_what_would_never_end_or_fill_the_memory_is_refused(source, message):
 
 
 def test_texts_of_any_length_have_room():
-    long = [{"role": "user", "content": "word\n" * 200_000}]
+    long = [{"role": "user", "content": "word\n" * 20_000}]
     source = (
         "{{ messages[0].content | trim | replace('word', 'words') }}{{ messages[0].content.split('\n')[0] }}"
     )
-    assert len(render(source, long)) == 6 * 200_000 - 1 + 4
-    said = "{% set n = namespace(x='') %}{% for m in messages %}{% set n.x = n.x ~ m.content %}{% endfor %}{{ n.x }}"
+    assert len(render(source, long)) == 6 * 20_000 - 1 + 4
+    turns = "{% for m in messages %}{% set n.x = n.x ~ m.content %}{% endfor %}"
+    said = "{% set n = namespace(x='') %}" + turns + "{{ n.x }}"
     assert len(render(said, [{"role": "user", "content": "x" * 1000}] * 300)) == 300_000
 
 

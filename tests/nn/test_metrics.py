@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from lazygrad import Tensor, TinyJit, nn
+from lazygrad import JitError, Tensor, TinyJit, nn
 from lazygrad.nn import metrics
 
 rng = np.random.default_rng(0)
@@ -68,6 +68,127 @@ def test_precision_recall_f1(average):
     assert matrix.accuracy() == (scores.argmax(1) == target).mean()
     with pytest.raises(ValueError, match="average must be 'macro'"):
         matrix.f1("mean")
+
+
+SCORES = [0.2, 0.9, 0.4, 0.6, 0.5]
+TRUE = [0, 1, 1, 0, 1]
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, 1)])
+@pytest.mark.parametrize("kind", [Tensor, np.array, list])
+def test_scores_of_two_classes(kind, shape):
+    scores = Tensor(SCORES).reshape(shape).numpy()
+    scores = scores.tolist() if kind is list else kind(scores)
+    accuracy, matrix = metrics.Accuracy(), metrics.ConfusionMatrix(2)
+    low, logits = metrics.Accuracy(threshold=0.3), metrics.ConfusionMatrix(2, threshold=0.0)
+    for metric in (accuracy, matrix, low, logits):
+        metric.update(scores, kind(TRUE))
+    assert (accuracy.compute(), low.compute()) == (2 / 5, 4 / 5)
+    assert (matrix.compute(), logits.compute()) == ([[1, 1], [2, 1]], [[0, 2], [0, 3]])
+
+
+def test_classes_may_be_floats_or_bools():
+    accuracy, matrix = metrics.Accuracy(), metrics.ConfusionMatrix(2)
+    for target in (np.array(TRUE, np.float32), np.array(TRUE, bool)):
+        accuracy.update(SCORES, target)
+        matrix.update(SCORES, target)
+        accuracy.update(np.array([0, 1, 0, 1, 0]), target)
+    assert accuracy.compute() == 2 / 5
+    assert matrix.compute() == [[2, 2], [4, 2]]
+
+
+def test_scores_that_are_not_of_two_classes():
+    with pytest.raises(ValueError, match=r"scores of shape \(2,\) are of two classes, not of 3"):
+        metrics.ConfusionMatrix(3).update([0.5, 0.1], [0, 2])
+    with pytest.raises(ValueError, match="top_k=2 needs scores of several classes"):
+        metrics.Accuracy(top_k=2).update([0.5, 0.1], [0, 1])
+
+
+def test_area_under_the_curve(tmp_path):
+    from sklearn.metrics import roc_auc_score
+
+    auc, scores, target = metrics.AUC(), rng.integers(0, 20, 90) / 20, rng.integers(0, 2, 90)
+    for begin in range(0, 90, 30):
+        auc.update(Tensor(scores[begin : begin + 30]), target[begin : begin + 30])
+    assert auc.compute() == pytest.approx(roc_auc_score(target, scores), rel=1e-12)
+    run = nn.TrainingState(auc=auc)
+    run.save(tmp_path / "run.safetensors")
+    auc.reset()
+    assert math.isnan(auc.compute())
+    run.resume(tmp_path / "run.safetensors")
+    assert auc.compute() == pytest.approx(roc_auc_score(target, scores), rel=1e-12)
+    auc.update([math.nan], [1])
+    assert math.isnan(auc.compute())
+
+
+@pytest.mark.parametrize(
+    ("scores", "target", "message"),
+    [
+        ([[0.1, 0.9]], [1], r"each score has one class; of two classes, give .* scores\[:, 1\]"),
+        ([0.1, 0.9], [1, 2], "AUC is of the classes 0 and 1, not of 2"),
+    ],
+)
+def test_what_has_no_area(scores, target, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.AUC().update(scores, target)
+
+
+def test_an_area_needs_all_scores():
+    jitted = TinyJit(lambda x: metrics.AUC().update(x + 1, [0, 1]))
+    jitted(Tensor([1.0, 2.0]))
+    with pytest.raises(JitError, match="reads a tensor's value"):
+        jitted(Tensor([1.0, 2.0]))
+
+
+def test_regression():
+    from sklearn import metrics as theirs
+
+    target = rng.normal(100, 2, 240).astype(np.float32)
+    predicted = target + rng.normal(0, 1, 240).astype(np.float32)
+    ours = metrics.RMSE(), metrics.MAE(), metrics.R2()
+
+    @TinyJit
+    def step(x, y):
+        for metric in ours:
+            metric.update(x, y)
+        return x.sum()
+
+    for begin in range(0, 240, 60):
+        step(
+            Tensor(predicted[begin : begin + 60, None]).realize(),
+            Tensor(target[begin : begin + 60]).realize(),
+        )
+    wanted = [
+        theirs.root_mean_squared_error(target, predicted),
+        theirs.mean_absolute_error(target, predicted),
+        theirs.r2_score(target, predicted),
+    ]
+    assert [metric.compute() for metric in ours] == pytest.approx(wanted, rel=1e-5)
+    for metric in ours:
+        metric.reset()
+        assert math.isnan(metric.compute())
+        metric.update([1.0, 2.0], np.array([1.0, 2.0]))
+    assert [metric.compute() for metric in ours] == [0.0, 0.0, 1.0]
+
+
+def test_regression_of_other_shapes():
+    for metric in (metrics.RMSE(), metrics.MAE(), metrics.R2()):
+        with pytest.raises(ValueError, match=r"predictions of shape \(2,\) for numbers of shape \(2, 1\)"):
+            metric.update([1.0, 2.0], [[1.0], [2.0]])
+    with pytest.raises(ValueError, match="R2 is of one number for each sample"):
+        metrics.R2().update(np.zeros((3, 2)), np.zeros((3, 2)))
+    constant = metrics.R2()
+    constant.update([1.0, 3.0], [2.0, 2.0])
+    assert constant.compute() == 0.0
+
+
+def test_means_of_lists_and_arrays():
+    mean, running, perplexity = metrics.Mean(), metrics.RunningMean(), metrics.Perplexity()
+    mean.update([1.0, 3.0], np.array([1.0, 3.0]))
+    running.update(np.array([2, 4]))
+    perplexity.update(np.zeros((1, 4)), [2])
+    assert (mean.compute(), running.compute()) == (2.5, 3.0)
+    assert perplexity.compute() == pytest.approx(4.0)
 
 
 def test_mean_does_not_drift_over_many_updates():

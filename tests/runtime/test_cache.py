@@ -61,7 +61,11 @@ def in_processes(count: int, code: str, path: str) -> list[str]:
         subprocess.Popen([*command, str(n)], env=environment, stderr=subprocess.PIPE, text=True)
         for n in range(count)
     ]
-    return [process.communicate(timeout=PATIENCE)[1] for process in started]
+    said = [process.communicate(timeout=PATIENCE)[1] for process in started]
+    return [
+        text or ("" if process.returncode == 0 else f"status {process.returncode}")
+        for text, process in zip(said, started, strict=True)
+    ]
 
 
 # *** values
@@ -387,6 +391,48 @@ def test_nor_does_a_file_beside_it_change(path, end, capfd):
     DiskCache(path).put("t", KEY, VALUE)
     assert Path(path + end).read_bytes() == b"notes\n"
     assert f"{path}{end} is not of a disk cache, and is left as it is" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("end", "known"), [(e, k) for e, known in _cache.BESIDE.items() for k in known])
+def test_a_file_beside_it_that_another_process_is_opening(path, end, known, capfd):
+    """SQLite cuts shared memory to 3 bytes while it opens it: zeros where there was none."""
+    first = DiskCache(path)
+    first.put("t", KEY, VALUE)
+    first.close()
+    for length in range(4):
+        Path(path + end).write_bytes(known[:length])
+        cache = DiskCache(path)
+        assert cache.get("t", KEY) == VALUE, length
+        cache.close()
+    assert capfd.readouterr().err == ""
+
+
+OPENER = """
+import os, sys
+from lazygrad.runtime._cache import DiskCache
+
+def opened(me):
+    failed = 0
+    for turn in range(4):
+        cache = DiskCache(os.environ["CACHEDB"])
+        cache.put("t", b"%d" % me, b"value")
+        failed += cache.get("t", b"%d" % me) != b"value" or cache.warned
+        cache.close()
+    return failed
+
+children = []
+for me in range(4):
+    children.append(os.fork())
+    if children[-1] == 0:
+        os._exit(opened(me))
+sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children))
+"""
+
+
+@needs("fork")
+def test_processes_that_open_and_close_it_at_once(path):
+    """The first one makes it, the last one that lets go of it removes what is beside it, again and again."""
+    assert in_processes(1, OPENER, path) == [""]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no such files")

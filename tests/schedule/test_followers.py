@@ -152,6 +152,7 @@ MOVES: dict[str, Callable[[Tensor], Tensor]] = {
 IN_STEP = 6
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("most", [16, 6])
 @pytest.mark.parametrize("name", MOVES)
 def test_no_piece_touches_what_belongs_to_another(name, most):

@@ -288,6 +288,7 @@ def test_fuse_0_gives_every_operation_a_kernel():
 # ---- size
 
 
+@pytest.mark.choice
 def test_kernels_stay_below_the_targets_operations():
     step = memory(4)
     x = step
@@ -375,6 +376,7 @@ def test_a_reduce_of_a_reduce():
     assert y.item() == pytest.approx((v.sum(2) * v.sum(2).max(1, keepdims=True)).sum(), rel=1e-4)
 
 
+@pytest.mark.choice
 def test_a_cheap_mask_is_computed_again():
     """Which elements are their row's maximum: two kernels ask, and a comparison costs less than memory.
 
@@ -425,6 +427,7 @@ def test_what_is_read_in_another_order_is_not_overwritten_too_early():
     np.testing.assert_allclose(w.numpy(), x.numpy().sum(0) + x.numpy().sum(0).T + before, rtol=1e-5)
 
 
+@pytest.mark.choice
 def test_numbers_share_a_kernel():
     """The counters of an optimizer, and losses that are summed up: a launch takes longer than they do."""
     a, b, c = (memory(1, seed=seed) for seed in range(3))
@@ -455,6 +458,7 @@ def kernels_of_a_training_step(width: int) -> int:
     return GlobalCounters.kernel_count - before
 
 
+@pytest.mark.choice
 def test_a_training_step_of_a_perceptron():
     """Each parameter's gradient and its update are one kernel; relu needs none; short ones share one."""
     assert kernels_of_a_training_step(128) == 7

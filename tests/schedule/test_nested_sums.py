@@ -225,12 +225,14 @@ def gradient_of(heads: int, length: int, causal: bool) -> list[Any]:
     return [item for item in result.schedule(q.grad, k.grad, v.grad) if item.ast.op is Ops.SINK]
 
 
+@pytest.mark.choice
 def test_what_is_faster_is_chosen() -> None:
     """Blocks that a causal mask hides are left out; without one, the values are rather stored."""
     assert largest(gradient_of(8, 512, True)) == 8 * 512 * 64
     assert largest(gradient_of(8, 128, False)) == 8 * 128 * 128
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize(("threads", "sums"), [(1, [1, 3]), (64, [1, 1, 2])])
 def test_sums_of_rows_are_joined_where_each_core_has_a_batch(
     one_pass_always: None, monkeypatch: pytest.MonkeyPatch, threads: int, sums: list[int]
@@ -246,6 +248,7 @@ def test_sums_of_rows_are_joined_where_each_core_has_a_batch(
     assert sorted(found) == sums
 
 
+@pytest.mark.choice
 def test_a_long_context_takes_no_memory() -> None:
     """8 heads of 16,384: each value of all queries and keys would be 8 GiB."""
     kernels = gradient_of(8, 16384, False)
@@ -255,6 +258,7 @@ def test_a_long_context_takes_no_memory() -> None:
     assert sum(buffer.size * 4 for buffer in written) < 300 << 20
 
 
+@pytest.mark.choice
 def test_the_reason_says_so() -> None:
     q, k, v = leaves = [Tensor.empty(8, 512, 64, requires_grad=True) for _ in range(3)]
     result = (q + 1).scaled_dot_product_attention(k * 2, v * 3, is_causal=True)

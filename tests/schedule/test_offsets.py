@@ -33,6 +33,7 @@ def unrolled(x: Tensor, steps: int) -> Tensor:
     return state
 
 
+@pytest.mark.choice
 def test_steps_that_read_another_part_are_one_kernel(compiled: Any) -> None:
     values = np.random.RandomState(0).randn(9, 4).astype(np.float32)
     wanted = values[0]

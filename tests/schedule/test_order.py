@@ -121,6 +121,7 @@ def test_a_checkpoint_does_not_raise_the_peak(layer):
         np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.choice
 def test_the_gradient_of_a_weight_comes_before_that_of_the_layer_below():
     """Of a chain of layers, each keeps its input until its weight's gradient, and no gradient waits."""
     x = Tensor.ones(64, 64).contiguous().realize()

@@ -20,6 +20,7 @@ def two_ranks() -> Iterator[None]:
     set_world(before)
 
 
+@pytest.mark.choice
 @pytest.mark.usefixtures("two_ranks")
 def test_kernels_that_need_no_result_run_meanwhile() -> None:
     mesh = Mesh(2, "data")

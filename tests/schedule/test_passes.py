@@ -126,6 +126,7 @@ def observed() -> Iterator[dict[str, tuple[Pass, Any, Any]]]:
         pass_observers.remove(see)
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("name", PASSED)
 def test_pass(name, golden, request):
     clear_templates()
@@ -188,6 +189,7 @@ STEPPED: dict[str, Callable[[], UOp]] = {
 }
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("name", STEPPED)
 def test_step(name, golden):
     asked = Asked.of([STEPPED[name]()])

@@ -25,6 +25,7 @@ def read_twice() -> Tensor:
     return x.grad
 
 
+@pytest.mark.choice
 def test_the_gradient_of_what_is_read_twice_is_two_products():
     with Context(PLAN_FOR="cuda:sm_90"):
         items = read_twice().schedule()

@@ -257,6 +257,7 @@ def test_a_captured_step_needs_no_more():
     assert all(np.array_equal(a, b) for a, b in zip(plain, spare, strict=True))
 
 
+@pytest.mark.choice
 def test_an_optimizer_step_in_the_same_plan_keeps_its_numbers():
     """Weights are overwritten in the plan that reads them for values which are computed again."""
 
@@ -321,6 +322,7 @@ def test_dropout_draws_the_same_numbers():
     same(*found)
 
 
+@pytest.mark.choice
 def test_a_plan_is_not_used_for_another_budget():
     counts = []
     for budget in (14 * BYTES, 0, 14 * BYTES, 13 * BYTES):
@@ -435,6 +437,7 @@ def test_random_programs_that_write_in_place(program):
 # ---- what is said
 
 
+@pytest.mark.choice
 def test_it_says_what_it_did(capsys):
     with Context(MEMORY_BUDGET=14 * BYTES, DEBUG=1):
         Tensor.realize(*gradients())
@@ -444,6 +447,7 @@ def test_it_says_what_it_did(capsys):
     assert line.endswith(" % more operations")
 
 
+@pytest.mark.choice
 def test_a_budget_out_of_reach_warns_once():
     with Context(MEMORY_BUDGET=3 * BYTES, TRACEMETA=2), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -498,6 +502,7 @@ def said_of_checkpoints(capsys) -> list[str]:
     return [line for line in capsys.readouterr().out.splitlines() if line.startswith("CHECKPOINT")]
 
 
+@pytest.mark.choice
 def test_a_checkpoint_says_what_it_did(capsys):
     """What it did, beside the plan of the same step without it."""
     steps = [gradients(), gradients(wrap=checkpoint)]

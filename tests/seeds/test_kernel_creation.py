@@ -117,6 +117,16 @@ def test_S19_a_grad_is_printed_in_the_place_of_none():
     assert text.count("\n") > 1
 
 
+def test_S19_a_large_graph_is_its_first_line_and_the_number_of_its_nodes():
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = x
+    for _ in range(60):
+        y = (y * 2).sin()
+    y.sum().backward()
+    first, count = repr(x.grad.uop).partition("\n")[0], len(x.grad.uop.toposort())
+    assert repr(x).endswith(f" with grad {first}... {count} nodes))>")
+
+
 def test_S20_an_unrealized_buffer():
     assert "<buf real:False device:CPU size:16 dtype:dtypes.float offset:0>" in repr(Tensor.empty(4, 4))
 

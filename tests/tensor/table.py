@@ -625,7 +625,11 @@ CORNERS = {
     "sort ties": row(lambda x: x.sort()[0] * x.detach(), LINE),
     "topk": row(lambda x: x.topk(2)[0], line(1, 5, 3)),
     "repeated index": row(lambda x: x[[0, 0, 2]], LINE),
-    "clamp": row(lambda x: x.clamp(0, 2), line(0, 2, 3, -1, 1)),
+    "clamp": row(  # as since PyTorch 2.14
+        lambda x: x.clamp(0, 2),
+        line(0, 2, 3, -1, 1),
+        theirs=lambda x: torch.where((x > 0) & (x < 2), x, x.detach().clamp(0, 2)),
+    ),
     "atan2 on the axes": row(lambda y, x: y.atan2(x), line(0, 1, -1, 0), line(1, 0, -1, -2)),
     "xlogy at 0": row(lambda x, y: x.xlogy(y), line(0, 0, 1), line(2, 1, 3)),
     "relu at 0": row(lambda x: x.relu(), ZEROS),

@@ -34,6 +34,10 @@ def lu(x: Any) -> Any:
     return linalg("lu")(x)
 
 
+def qr(x: Any) -> Any:
+    return linalg("qr")(x)
+
+
 #: Signs of vectors are free, so what is compared does not depend on them.
 GRADIENTS: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None, list[Any]]] = {
     "inv": (lambda a: a.inv(), linalg("inv"), [SQUARE]),
@@ -71,13 +75,21 @@ GRADIENTS: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None, list[A
         lambda a, b: linalg("lstsq")(a, b).solution,
         [TALL, data(2, 5, 2, seed=5, dtype=np.float64)],
     ),
-    "cholesky": (lambda a: definite(a).cholesky(), None, [SQUARE]),
-    "cholesky upper": (lambda a: definite(a).cholesky(upper=True), None, [SQUARE]),
+    "cholesky": (lambda a: definite(a).cholesky(), lambda a: linalg("cholesky")(definite(a)), [SQUARE]),
+    "cholesky upper": (
+        lambda a: definite(a).cholesky(upper=True),
+        lambda a: linalg("cholesky")(definite(a), upper=True),
+        [SQUARE],
+    ),
     "cholesky_solve": (lambda b, a: b.cholesky_solve(a.tril()), None, [RIGHT, SQUARE]),
     "cholesky_inverse": (lambda a: a.tril().cholesky_inverse(), None, [SQUARE]),
-    "qr": (lambda a: a.qr()[0] + 2 * a.qr()[1][..., :1, :], None, [SQUARE]),
-    "qr tall": (lambda a: a.qr()[0] * 2, None, [TALL]),
-    "qr wide": (lambda a: a.qr()[0].sum() + a.qr()[1], None, [WIDE]),
+    "qr": (
+        lambda a: a.qr()[0] + 2 * a.qr()[1][..., :1, :],
+        lambda a: qr(a)[0] + 2 * qr(a)[1][..., :1, :],
+        [SQUARE],
+    ),
+    "qr tall": (lambda a: a.qr()[0] * 2, lambda a: qr(a)[0] * 2, [TALL]),
+    "qr wide": (lambda a: a.qr()[0].sum() + a.qr()[1], lambda a: qr(a)[0].sum() + qr(a)[1], [WIDE]),
     "svdvals": (lambda a: a.svdvals(), linalg("svdvals"), [TALL]),
     "lu tall": (lambda a: a.lu().L + 2 * a.lu().U.sum(), lambda a: lu(a)[1] + 2 * lu(a)[2].sum(), [TALL]),
     "lu wide": (lambda a: a.lu().U + 2 * a.lu().L.sum(), lambda a: lu(a)[2] + 2 * lu(a)[1].sum(), [WIDE]),

@@ -179,7 +179,8 @@ def test_numbers_that_are_no_class_do_not_count_where_none_is_checked() -> None:
 @Context(CHECK_INDEX=0)
 def test_symbols_without_a_line_give_zeros_where_none_is_checked() -> None:
     table = Tensor([[1.0, 2.0], [3.0, 4.0]])
-    assert Tensor([2, -1, -3]).embedding(table).tolist() == [[0.0, 0.0], [3.0, 4.0], [0.0, 0.0]]
+    assert Tensor([2, -1, 1]).embedding(table).tolist() == [[0.0, 0.0], [0.0, 0.0], [3.0, 4.0]]
+    assert Tensor([2, -1, -3]).embedding(table, wrap=True).tolist() == [[0.0, 0.0], [3.0, 4.0], [0.0, 0.0]]
     assert Tensor([[0, 9]]).embedding_bag(table, mode="sum").tolist() == [[1.0, 2.0]]
     assert Tensor([[0, 9]]).embedding_bag(table, mode="mean").tolist() == [[0.5, 1.0]]
 

@@ -363,3 +363,35 @@ def test_an_axis_of_symbolic_size() -> None:
     assert x[:, :, 1:3].tolist() == X[:, :, 1:3].tolist()
     with pytest.raises(IndexError, match="index 3 is out of bounds for axis 2 with size v=3"):
         x[:, :, 3]
+
+
+# ---- places that are computed, and the same along a loop
+
+
+@pytest.mark.parametrize("flags", [{}, {"NOOPT": 1}, {"FUSE": 0}])
+@pytest.mark.parametrize("device", ["CPU", "PYTHON", pytest.param("CLANG", marks=needs("clang"))])
+def test_everything_arrives_at_a_place_that_is_the_same_along_a_loop(device, flags):
+    def places(each):
+        return Tensor.arange(6, device=device) // each
+
+    def filled(value):
+        return Tensor.full((2,), value, device=device)
+
+    values = Tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], device=device)
+    with Context(**flags):
+        assert filled(0.0).index_add(0, places(6), values).tolist() == [21, 0]
+        assert filled(0.0).index_add(0, places(3), values).tolist() == [6, 15]
+        assert filled(0.0).index_add(0, places(6), Tensor.ones(6, device=device)).tolist() == [6, 0]
+        assert filled(1.0).scatter_reduce(0, places(6), values, "prod").tolist() == [720, 1]
+        assert filled(3.0).scatter_reduce(0, places(6), values, "amax").tolist() == [6, 3]
+        assert filled(3.0).scatter_reduce(0, places(3), values, "amin").tolist() == [1, 3]
+        assert filled(0.0).scatter(0, places(6), values).tolist() == [6, 0]
+
+
+@pytest.mark.parametrize(("size", "slope"), [((1, 1), 35.0), ((1, 5), 7.0), ((7, 1), 5.0)])
+@pytest.mark.parametrize("method", ["adaptive_avg_pool2d", "area", "bicubic", "nearest"])
+def test_the_gradient_of_an_enlarged_axis_of_one(method, size, slope):
+    x = Tensor.ones(1, 2, *size, requires_grad=True)
+    larger = x.adaptive_avg_pool2d((7, 5)) if method[0] == "a" and "_" in method else None
+    larger = x.interpolate((7, 5), mode=method) if larger is None else larger
+    assert np.allclose(larger.sum().gradient(x)[0].numpy(), slope)

@@ -69,6 +69,7 @@ def test_rows_in_another_order():
     assert count == 1
 
 
+@pytest.mark.choice
 def test_columns_are_read_by_few_kernels():
     x = Tensor.arange(4 * MANY).reshape(4, MANY).contiguous().realize()
     got, count = ran(Tensor.stack([x[:, n] for n in range(MANY)]))
@@ -90,6 +91,7 @@ def test_other_numbers_do_not_keep_values_apart():
     np.testing.assert_allclose(got, np.stack([x * n for n, x in enumerate(rows(3)[0])]), 1e-6)
 
 
+@pytest.mark.choice
 def test_sums_are_computed_in_groups():
     numbers, tensors = rows(5)
     got, count = ran(Tensor.stack([t.sum() for t in tensors]))

@@ -229,3 +229,61 @@ def test_a_write_to_a_part_of_what_is_not_in_memory_warns():
     Tensor.zeros(2, 2).flatten().fill_(1)  # nobody has the rest
     x.realize()[1].assign(Tensor.ones(2))
     assert (row.tolist(), x.tolist()) == ([1, 1], [[0, 0], [1, 1]])
+
+
+def write_an_element(x: Tensor) -> None:
+    x[0] = 9
+
+
+def write_by_index(x: Tensor) -> None:
+    x[Tensor([0])] = 9
+
+
+def write_where(x: Tensor) -> None:
+    x[x < 5] = 9
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        write_an_element,
+        write_by_index,
+        write_where,
+        lambda x: x.fill_(9),
+        lambda x: x.assign(9),
+        Tensor.zero_,
+    ],
+)
+def test_a_write_to_what_parts_were_taken_of_warns(write):
+    x = Tensor([1, 2, 3, 4]) + 1
+    part = x[:2]
+    with pytest.warns(
+        RuntimeWarning, match=r"shape \(4,\) does not reach the part of shape \(2,\) that was tak"
+    ):
+        write(x)
+    assert part.tolist() == [2, 3]
+
+
+def test_a_write_to_an_element_of_a_part_warns():
+    x = Tensor.zeros(2, 2).contiguous()
+    row = x[0]
+    with pytest.warns(RuntimeWarning, match=r"a part of a tensor of shape \(2, 2\) does not reach it"):
+        row[0] = 1
+    assert (row.tolist(), x.tolist()) == ([1, 0], [[0, 0], [0, 0]])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_write_that_no_part_would_see_does_not_warn():
+    x = Tensor.zeros(3, 4).contiguous()
+    rows, columns = [x[0], x[1]], x[:, 1::2]
+    x[2, ::2] = 5  # neither these rows nor these columns
+    assert (rows[1].tolist(), columns[2].tolist()) == ([0] * 4, [0] * 2)
+    y = Tensor([1, 2, 3, 4]) + 0
+    y[1:] = y[:-1]  # what is written is no reader of what is written
+    y += y[0]
+    assert y.tolist() == [2, 2, 3, 4]
+    z = Tensor([1, 2]) + 0
+    gone = z[0]
+    del gone
+    z[0] = 5
+    assert z.tolist() == [5, 2]

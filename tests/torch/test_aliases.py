@@ -67,6 +67,25 @@ def test_gradients_have_memory_of_their_own():
     assert shared([x.grad for x in leaves]) == [0, 1, 2]
 
 
+#: What leaves its result in an order that PyTorch's fake tensors do not know, or its decomposition does not.
+IN_AN_ORDER = {
+    "roll": lambda x: x.roll(1, 1),
+    "roll and more": lambda x: x.roll((1, 2), (1, 3)) + 1,
+    "shuffle": lambda x: torch.nn.functional.channel_shuffle(x, 2),
+    "made here": lambda x: (x.contiguous() + 1).to(memory_format=torch.channels_last).roll(1, 3),
+}
+
+
+@pytest.mark.filterwarnings("ignore:a graph runs in PyTorch")
+@pytest.mark.parametrize("name", IN_AN_ORDER)
+def test_as_strided_counts_in_the_memory_as_pytorchs_kernels_leave_it(name):
+    def function(x):
+        return IN_AN_ORDER[name](x).as_strided((5,), (1,))
+
+    x = torch.arange(48.0).reshape(1, 4, 3, 4).to(memory_format=torch.channels_last)
+    torch.testing.assert_close(compiled(function)(x), function(x))
+
+
 def test_as_strided_counts_in_the_memory_that_a_part_looks_at():
     def some(x):
         y = x * 2

@@ -30,20 +30,6 @@ def fresh():
     torch._dynamo.reset()
 
 
-@pytest.fixture
-def made(monkeypatch) -> list[Any]:
-    """What is made to be replayed, in order."""
-    found: list[Any] = []
-    plain = door.replay.Replayed.__init__
-
-    def noted(self: Any, *args: Any) -> None:
-        plain(self, *args)
-        found.append(self)
-
-    monkeypatch.setattr(door.replay.Replayed, "__init__", noted)
-    return found
-
-
 def compiled(fn: Callable[..., Any], **how: Any) -> Any:
     return torch.compile(fn, backend=door.backend, **how)
 
@@ -75,77 +61,6 @@ def test_a_network_answers_and_learns_as_in_eager():
             losses[which].append(loss.item())
     assert losses[0] == pytest.approx(losses[1], abs=1e-5)
     assert losses[0][-1] < losses[0][0]
-
-
-def _written(name: str) -> Callable[..., Any]:
-    """A function that writes to its first argument, by a method in place, and returns a copy."""
-
-    def function(x, *args):
-        getattr(x, name)(*args)
-        return x.clone()
-
-    return function
-
-
-def _written_slice(x, y):
-    x[1:] += y
-    return x.clone(), x
-
-
-def _twice(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that returns a value and its clone."""
-
-    def both(*args):
-        made = function(*args)
-        return made, made.clone()
-
-    return both
-
-
-COPIES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]]]] = {
-    "index_put": (
-        _twice(lambda x, y: x.index_put((torch.tensor([0, 0, 1]),), y, True)),
-        lambda: [torch.ones(3), torch.ones(3)],
-    ),
-    "slice_scatter": (
-        _twice(lambda x, y: x.slice_scatter(y, 0, 1, 2)),
-        lambda: [torch.ones(3), torch.ones(1)],
-    ),
-    "index_add_": (_written("index_add_"), lambda: [torch.ones(3), 0, torch.tensor([0, 0]), torch.ones(2)]),
-    "scatter_": (_written("scatter_"), lambda: [torch.ones(3), 0, torch.tensor([0, 2]), torch.zeros(2)]),
-    "a slice": (_written_slice, lambda: [torch.ones(3), torch.ones(2)]),
-}
-
-
-@pytest.mark.parametrize("name", COPIES)
-def test_a_value_that_is_written_and_its_copy_are_returned(name):
-    function, arguments = COPIES[name]
-    run = compiled(function)
-    for _ in range(2):
-        ours, theirs = arguments(), arguments()
-        close(run(*ours), function(*theirs))
-        close(ours, theirs)
-
-
-@pytest.mark.filterwarnings("ignore:aten._embedding_bag_backward")
-def test_means_of_embeddings_are_learned():
-    eager = nn.EmbeddingBag(10, 3, mode="mean")
-    ours, given = copy.deepcopy(eager), (torch.tensor([1, 2, 4, 5, 4]), torch.tensor([0, 3]))
-    compiled(ours)(*given).square().sum().backward()
-    eager(*given).square().sum().backward()
-    close(ours.weight.grad, eager.weight.grad)
-
-
-def test_products_of_what_is_scattered_have_gradients():
-    index, y = torch.tensor([0, 0, 1]), torch.tensor([2.0, 3.0, 4.0], requires_grad=True)
-    other = y.detach().clone().requires_grad_()
-
-    def function(y):
-        return torch.ones(2).scatter_reduce(0, index, y, "prod")
-
-    compiled(function)(y).sum().backward()
-    function(other).sum().backward()
-    close(y.grad, other.grad)
 
 
 def test_kernels_work_on_the_memory_of_pytorchs_tensors(monkeypatch):
@@ -342,46 +257,6 @@ def test_dtypes(dtype):
     for found, expected in zip(compiled(some)(x), some(x), strict=True):
         assert found.dtype == expected.dtype
         torch.testing.assert_close(found, expected)
-
-
-def test_a_size_that_changes_is_captured_once_for_many(made):
-    run = compiled(lambda x, y: ((x @ y).softmax(0), x[1:] * 2), dynamic=True)
-    y = torch.randn(3, 4)
-    for count in (6, 3, 5, 40, 64, 6, 65, 128):
-        x = torch.randn(count, 3)
-        close(run(x, y), ((x @ y).softmax(0), x[1:] * 2))
-    assert [each.captures for each in made] == [3]  # the first size, up to 64, up to 128
-
-
-@pytest.mark.slow
-def test_a_size_that_is_one_more_than_another_varies_with_it(made):
-    def masked(x, mask):
-        first_twice = torch.cat([x, x[:, :1]], 1)
-        return first_twice.masked_fill(mask, 0), x.view(x.shape[0], -1)
-
-    run = compiled(masked, dynamic=True)
-    for length in (3, 5, 9, 20):
-        given = torch.randn(2, length), torch.rand(2, length + 1) > 0.5
-        close(run(*given), masked(*given))
-    assert [each.captures for each in made] == [2]
-
-
-def test_a_layer_learns_from_texts_of_many_lengths(made):
-    layer = nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True)
-    run = compiled(layer, dynamic=True)
-    for length in (3, 4, 7, 20):
-        x = torch.randn(2, length, 8)
-        found = torch.autograd.grad(run(x).square().mean(), list(layer.parameters()))
-        close(found, torch.autograd.grad(layer(x).square().mean(), list(layer.parameters())))
-    assert [each.captures for each in made] == [2, 2]
-
-
-def test_what_is_another_graph_for_each_size_is_captured_one_by_one(made):
-    run = compiled(lambda x: x.sort(0).values, dynamic=True)
-    for count in (3, 4, 6):
-        x = torch.randn(count, 2)
-        close(run(x), x.sort(0).values)
-    assert made[0].captures == 3
 
 
 def test_an_index_out_of_range_is_an_error():

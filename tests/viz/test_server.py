@@ -19,8 +19,9 @@ from pathlib import Path
 import pytest
 
 from lazygrad.__main__ import main
+from lazygrad.nn.logs import Log
 from lazygrad.serving import connections
-from lazygrad.viz.files import read_recording
+from lazygrad.viz.files import read_recording, write_recording
 from lazygrad.viz.schedule_text import largest_plan
 from lazygrad.viz.server import PAGE, PARTS
 from lazygrad.viz.svg import schedule_svg
@@ -148,6 +149,20 @@ def test_connections_that_ask_for_nothing_lock_nobody_out(recorded, monkeypatch)
         assert [until_closed(sock) for sock in sleeping] == [0] * 80
 
 
+@needs("starlette", "uvicorn")
+def test_a_loss_that_became_nan_is_json(recorded, tmp_path):
+    log = Log(tmp_path / "run.jsonl")
+    for loss in (1.0, float("nan"), float("inf")):
+        log(loss=loss)
+
+    def no_constant(text):
+        raise AssertionError(text)
+
+    with serving(recorded, log.path) as url:
+        (run,) = json.loads(asked(f"{url}logs.json")[1], parse_constant=no_constant)
+    assert [row["loss"] for row in run["rows"]] == [1.0, "nan", "inf"]
+
+
 # ---- pictures ----
 
 
@@ -214,6 +229,16 @@ def test_a_recording_is_saved_and_shown_again(script, tmp_path, capsys, wide):
     assert len([e for e in json.loads(trace.read_text())["traceEvents"] if e["ph"] == "X"]) == len(
         found["events"]
     )
+
+
+def test_names_of_a_recording_tell_the_terminal_nothing(recorded, tmp_path, capsys, wide):
+    kernels = [{**kernel, "name": "\x1b]0;x\x07\ud800"} for kernel in recorded["kernels"]]
+    write_recording({**recorded, "kernels": kernels}, tmp_path / "a.json")
+    for option in (["--text"], ["--depth", "4"]):
+        assert main(["viz", str(tmp_path / "a.json"), *option]) == 0
+        said = capsys.readouterr().out
+        assert "\x1b" not in said
+        assert "\ufffd]0;x\ufffd\ufffd" in said
 
 
 def test_what_cannot_be_shown(tmp_path, capsys):

@@ -20,7 +20,7 @@ from ..lower import lower
 from ..opt import Opt, OptOps
 from ..opt.actions import MAX_PIECES
 from ..opt.grid_time import Prediction
-from ..opt.threads import FEWEST, PIECE
+from ..opt.threads import FEWEST, PIECE, asked_pieces
 from ..ranges import substitute_ranges
 from .apart import family_pays_on_grid, pays_on_grid
 from .cost import are_joined, joined_operations, operations, pays_of_rows, pays_on_processor
@@ -39,6 +39,7 @@ __all__ = [
     "are_joined",
     "as_taken",
     "family_pays_on_grid",
+    "fits",
     "is_joined",
     "is_one_pass",
     "joined_of",
@@ -76,6 +77,11 @@ def pays(parts: OnePass, target: Target) -> bool:
     return pays_on_grid(parts, target) if target.grid else pays_on_processor(parts, target)
 
 
+def fits(parts: OnePass, target: Target) -> bool:
+    """Whether some block of a kernel fits into what a workgroup has; a processor has no such limit."""
+    return not target.grid or block_of(parts, target) is not None
+
+
 def as_taken(ast: UOp, target: Target) -> UOp:
     """The kernel as a target takes it: where it does not take it in one pass, each reduction has its loop."""
     if not is_one_pass(ast) or (takes(target) and _fits(ast, target)):
@@ -87,7 +93,7 @@ def _fits(ast: UOp, target: Target) -> bool:
     """Whether some block fits into what a workgroup has; no grid takes several sums."""
     if is_joined(ast):
         return not target.grid
-    return not target.grid or block_of(_parts(ast), target) is not None
+    return fits(_parts(ast), target)
 
 
 def one_pass_prediction(ast: UOp, target: Target) -> Prediction | None:
@@ -173,7 +179,7 @@ def one_pass_program(ast: UOp, renderer: Renderer) -> OnePassProgram:
     """The linear program of such a kernel."""
     if is_joined(ast):
         both = _joined(ast)
-        pieces = _pieces(one_pass_estimate(ast), units_of(both, renderer.target), both.dtype, renderer.target)
+        pieces = _pieces(ast, units_of(both, renderer.target), both.dtype, renderer.target)
         return OnePassProgram(written_joined(both, renderer, pieces), _threads(pieces))
     parts, target = _parts(ast), renderer.target
     if target.grid:
@@ -182,15 +188,15 @@ def one_pass_program(ast: UOp, renderer: Renderer) -> OnePassProgram:
         if found.core is not None:
             return OnePassProgram(written_of_matrices(parts, renderer, found.block, found.core), [])
         return OnePassProgram(written_on_grid(parts, renderer, found.block), [])
-    pieces = _pieces(one_pass_estimate(ast), shape_of_work(parts, target).units, parts.total.dtype, target)
+    pieces = _pieces(ast, shape_of_work(parts, target).units, parts.total.dtype, target)
     return OnePassProgram(written(parts, renderer, pieces), _threads(pieces))
 
 
-def _pieces(estimate: Estimates, units: int, dtype: DType, target: Target) -> int:
+def _pieces(ast: UOp, units: int, dtype: DType, target: Target) -> int:
     """Into how many pieces a processor's kernel is cut."""
-    cycles = estimate.ops / (target.core.products * target.vector_bytes / dtype.itemsize)
+    cycles = one_pass_estimate(ast).ops / (target.core.products * target.vector_bytes / dtype.itemsize)
     pieces = min(int(cycles / (PIECE * target.launch.fork)), MAX_PIECES, units)
-    return 1 if target.threads < 2 or pieces < FEWEST else pieces
+    return asked_pieces(ast, 1 if target.threads < 2 or pieces < FEWEST else pieces, units, target)
 
 
 def _threads(pieces: int) -> list[Opt]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ...dtype import PtrDType, dtypes
 from ...ir import index
+from ...ir.args import AxisType
 from ...ir.nest import is_shared, ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
@@ -40,6 +41,8 @@ class Ahead:
         require(2 <= amount <= MOST_AHEAD, f"there are 2 to {MOST_AHEAD} copies")
         require(len(axis.outermost) == 1, "one loop is to be left along the axis")
         (turns,) = axis.outermost
+        launched = turns.arg.kind in (AxisType.GLOBAL, AxisType.LOCAL, AxisType.WARP, AxisType.GROUP)
+        require(not launched, "its turns are threads and workgroups, which run at once")
         stages = _stages(loops, turns)
         require(bool(stages), "nothing is copied in each turn of the axis' loop: apply STAGE before")
         require(all(stage.arg is None for stage in stages), "AHEAD was applied")

@@ -21,6 +21,7 @@ from ...ir.nest import closed_ranges, output_ranges, ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ..axes import kernel_name
+from ..checks import asked_where
 from ..ranges import IN_REGISTERS, make_range, neutral, substitute_ranges
 
 
@@ -334,11 +335,7 @@ def _guard(sink: UOp, inside: dict[UOp, UOp], rows: dict[UOp, UOp]) -> UOp:
                 src = (_or_identity(node, src[0], conditions), *src[1:])
         elif node.op is Ops.CHECK:
             conditions = [condition for r, condition in inside.items() if r in ranges_of(node)]
-            if conditions:  # what lies beyond is no index
-                good = UOp(
-                    Ops.WHERE, src[1].dtype, (index.all_of(conditions), src[1], UOp.const(src[1].dtype, True))
-                )
-                src = (src[0], good, *src[2:])
+            src = (src[0], asked_where(index.all_of(conditions), src[1]), *src[2:])
         done[node] = node if src == node.src else index.rebuild(node, src)
     return done[sink]
 

@@ -53,6 +53,9 @@ class Stage:
         require(bool(axis.outermost), "no loop is left along the axis")
         found = staged_values(loops.sink, amount)
         require(bool(found), f"nothing loads data{amount}")
+        stored = {store.src[0].src[0] for store in loops.sink.src}
+        read = {node.src[0].src[0] for value in found for node in value.toposort() if node.op is Ops.LOAD}
+        require(read.isdisjoint(stored), f"the kernel stores data{amount}: a copy would be the old values")
         inside = loops_around(loops, axis, target)
         limit = target.local_bytes if target.grid else max(target.memory.sizes)
         for value in found:

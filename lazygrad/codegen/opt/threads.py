@@ -7,11 +7,14 @@ THREADS.
 from __future__ import annotations
 
 import math
+import random
 
+from ...decisions import decide
 from ...ir.index import bounds
 from ...ir.nest import closed_ranges, output_ranges, ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ...structure import structure_of
 from ...target import Target
 from . import workgroups
 from .actions import MAX_PIECES, KernelOptError, Opt, OptOps, apply_opt
@@ -56,6 +59,21 @@ def choose_on_cores(loops: Loops, target: Target) -> Choice:
             continue
         return Choice([*opts, opt], cycles)
     return Choice(opts, cycles)
+
+
+#: Numbers of pieces that OPTS may ask for.
+OTHERS = (1, 2, 3, 4, 7, 8, 16)
+
+
+def asked_pieces(ast: UOp, predicted: int, most: int, target: Target) -> int:
+    """In how many pieces, at most so many, a kernel is cut that is written directly (`written.py`,
+    `one_pass/`), where so many are predicted to be best.
+    """
+
+    def others(rng: random.Random) -> list[int]:
+        return [n for n in OTHERS if n <= most and n != predicted] if target.threads > 1 else []
+
+    return decide("thread_chunks", lambda: structure_of((ast,)), predicted, others)
 
 
 def _pieces_for_copies(loops: Loops, axis: Axis) -> int:

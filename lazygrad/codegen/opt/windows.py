@@ -18,6 +18,7 @@ from ...ir.args import AxisType
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp, toposort
+from ..checks import checked_where
 from ..ranges import IN_REGISTERS, make_range, stride, substitute_ranges
 
 #: The last axis of a copy of windows has a multiple of so many places, so that vectors fill it.
@@ -122,9 +123,10 @@ def _joined(value: UOp, loops: list[UOp], groups: list[list[UOp]], fresh: int) -
 
 
 def _only_where(value: UOp, conditions: list[UOp]) -> UOp:
-    """The value, loaded only where conditions on its place hold."""
+    """The value, loaded and checked only where conditions on its place hold."""
     if not conditions:
         return value
+    value = checked_where(value, lambda check: index.all_of(conditions))
     access = place_of(value)
     guarded = access.replace(src=(*access.src[:2], index.all_of((*access.src[2:], *conditions))))
     return index.substitute((value,), {access: guarded})[value]

@@ -20,7 +20,7 @@ from ...shape import shape_of
 from ...target import Target
 from ..opt import Opt, OptOps
 from ..opt.actions import MAX_PIECES
-from ..opt.threads import FEWEST, PIECE
+from ..opt.threads import FEWEST, PIECE, asked_pieces
 from . import fourier, general_spectra, grouped, indefinite, reflections, singular_values, spectra, triangles
 from .layout import Rows
 from .writing import Program
@@ -152,9 +152,10 @@ def routine_program(ast: UOp, renderer: Renderer) -> RoutineProgram:
     if renderer.target.grid:
         _in_workgroups(p, count, example)
         return RoutineProgram(p.written(), [])
-    pieces = _pieces(node, renderer.target)
+    inner = 1 if routine.parts is None else routine.parts(*node.arg.sizes)
+    pieces = asked_pieces(ast, _pieces(node, renderer.target), max(count, inner), renderer.target)
     if pieces > 1 and count < pieces and routine.parts is not None:
-        parts = min(pieces, routine.parts(*node.arg.sizes))
+        parts = min(pieces, inner)
         with p.loop(0, parts, AxisType.THREAD) as part, p.loop(0, count) as number:
             example(number, part, parts)
         return RoutineProgram(p.written(), [Opt(OptOps.THREAD, 0, parts)])

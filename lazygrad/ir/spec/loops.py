@@ -68,7 +68,8 @@ def _load(u: UOp) -> str | None:
         return f"it reads {memory} from {u.src[0].dtype}, not {u.dtype}"
     if _lanes_of(u.src[0]) not in (1, u.dtype.count):
         return f"it reads {u.dtype.count} lanes at {_lanes_of(u.src[0])} places"
-    if len(u.src) > 1 and u.src[1].dtype is not u.dtype:
+    others = [source for source in u.src[1:] if source.op is not Ops.RANGE]
+    if len(others) > 1 or (others and others[0].dtype is not u.dtype):
         return f"what it is where invalid has its dtype {u.dtype}, not {u.src[1].dtype}"
     return None
 
@@ -198,7 +199,7 @@ _loops: dict[Ops, Check] = {
     Ops.CONST: both(sources(), const),
     Ops.RANGE: both(sources(None), loop_range),
     Ops.INDEX: both(sources(_BUFFERS, None, None, least=2), _index, _canonical_index),
-    Ops.LOAD: both(sources(Ops.INDEX), one_lane(_load)),
+    Ops.LOAD: both(sources(Ops.INDEX, Ops.RANGE, more=True, least=1), one_lane(_load)),
     Ops.STORE: both(void, sources(Ops.INDEX, None), _store),
     Ops.REDUCE: both(sources(None, Ops.RANGE, more=True), one_lane(_reduce)),
     Ops.SCAN: one_lane(_scan),
@@ -212,7 +213,7 @@ _vectors: dict[Ops, Check] = {
     **SCHEDULED.checks,
     Ops.RANGE: both(sources(None), loop_range, not_in_registers),
     Ops.INDEX: both(sources(_BUFFERS, None, None, least=2), _index, _index_of_lanes),
-    Ops.LOAD: both(sources(Ops.INDEX, None, least=1), _load),
+    Ops.LOAD: both(sources(Ops.INDEX, None, more=True, least=1), _load),
     Ops.REDUCE: both(sources(None, Ops.RANGE, more=True), _reduce),
     Ops.SCAN: _scan,
     Ops.FETCH: both(void, sources(Ops.INDEX, Ops.INDEX), _fetch),

@@ -13,7 +13,7 @@ from ...jit import JitError
 from ...report.terminal import show
 from ...tensor import Tensor
 from . import table
-from .graph import Graph, Node
+from .graph import Graph, Node, all_nodes
 from .table import Row
 from .values import Array, Value, array_of, has_tensor_dtype, tensor_of
 
@@ -44,6 +44,10 @@ class Body:
         inner.update(zip(self.graph.inputs, values, strict=False))
         self.run.nodes(self.graph.nodes, inner)
         return [inner[name] for name in self.graph.outputs]
+
+    def alone(self) -> Body:
+        """The same, for what its results are like: it computes no value that is needed on the host."""
+        return Body(Run(self.run.weights, captured=True), self.graph, self.scope)
 
 
 class Run:
@@ -197,13 +201,12 @@ class Weights:
 
     def keep_inside(self, graph: Graph) -> None:
         """Those of all nodes, and of the graphs inside of them."""
-        for node in graph.nodes:
+        for node in all_nodes(graph):
             for value in node.attributes.values():
                 self.keep(value)
             for inner in node.graphs():
                 for value in inner.constants.values():
                     self.keep(value)
-                self.keep_inside(inner)
 
     def tensor(self, value: Value) -> Tensor:
         """The value as a Tensor."""

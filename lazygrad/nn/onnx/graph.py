@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,17 @@ import numpy as np
 
 from . import table
 from .files import array_of_proto, onnx_module
+from .inputs import is_fixed
 from .table import Row
 from .values import Array, Value
 
-#: A function of the file or of a schema may call others so deep.
+#: Functions may call others, and graphs be inside of others, so deep.
 _MAX_DEPTH = 64
+#: So many nodes may the calls of functions become: a file of some kB whose functions call the next one twice
+#: would become as many as it likes.
+_MAX_INLINED = 1 << 16
+#: The elements of a sparse tensor, which is kept as a dense one.
+_MAX_DENSE = 1 << 28
 _DEFAULT = ("", "ai.onnx")
 
 
@@ -52,6 +59,9 @@ class Node:
         self.domain, self.opset = domain, opset
         self.inputs: list[str] = list(proto.input)
         self.outputs: list[str] = list(proto.output)
+        for name in (proto.op_type, proto.domain, proto.name, *self.inputs, *self.outputs):
+            if not isinstance(name, str):  # what protobuf gives for bytes that are no text
+                raise ValueError(f"a node has the name {name!r}, which is not UTF-8")
         self.row: Row | None = None
         self.function: Function | None = None
         self.attributes: dict[str, Any] = {}
@@ -82,15 +92,34 @@ class Graph:
         self.nodes: list[Node] = []
         #: arrays; of large ones Tensors, once they are used
         self.constants: dict[str, Value] = {}
+        self._reads: list[str] | None = None
+        #: what the file says of each output: its type and shape; None where it does not say all of it
+        self.results: list[tuple[int, tuple[int, ...]] | None] = [None] * len(self.outputs)
 
     def reads(self) -> list[str]:
-        """What it takes from the graphs around it."""
+        """What it takes from the graphs around it; worked out once, since nodes may share a graph."""
+        if self._reads is None:
+            self._reads = self._worked_out()
+        return self._reads
+
+    def _worked_out(self) -> list[str]:
         own = {*self.inputs, *self.constants}
-        found = []
+        found: list[str] = []
         for node in self.nodes:
             found += [name for name in node.reads() if name not in own]
             own.update(node.outputs)
         return found + [name for name in self.outputs if name not in own]
+
+
+def all_nodes(graph: Graph) -> Iterator[Node]:
+    """The nodes of a graph, and of those inside of it, each once."""
+    todo, seen = [graph], {id(graph)}
+    while todo:
+        for node in todo.pop().nodes:
+            yield node
+            inner = [each for each in node.graphs() if id(each) not in seen]
+            seen.update(map(id, inner))
+            todo += inner
 
 
 class Builder:
@@ -101,23 +130,44 @@ class Builder:
         self.opsets = {_plain(entry.domain): int(entry.version) for entry in model.opset_import}
         self.functions = {(_plain(f.domain), f.name, _overload(f)): f for f in model.functions}
         self.missing = Missing()
-        self._depth = 0
+        self._depth = self._inlined = 0
+        self._calling: list[tuple[str, ...]] = []  # the functions in whose bodies we are
 
     def graph(
         self,
         proto: Any,
-        known: frozenset[str],
+        known: Set[str],
         opsets: Mapping[str, int],
         given: Mapping[str, Any] | None = None,
     ) -> Graph:
         """A GraphProto or FunctionProto. `known` are names of the graphs around it, `given` attributes of
         a call.
         """
+        if self._depth >= _MAX_DEPTH:
+            raise ValueError(f"{self.name}: graphs and functions are nested more than {_MAX_DEPTH} deep")
+        if self._calling:
+            self._inlined += len(proto.node)
+        if self._inlined > _MAX_INLINED:
+            raise ValueError(f"{self.name}: its calls of functions become more than {_MAX_INLINED} nodes")
+        self._depth += 1
+        try:
+            return self._graph(proto, known, opsets, given)
+        finally:
+            self._depth -= 1
+
+    def _graph(
+        self,
+        proto: Any,
+        known: Set[str],
+        opsets: Mapping[str, int],
+        given: Mapping[str, Any] | None,
+    ) -> Graph:
         is_function = not hasattr(proto, "initializer")
         names = list(proto.input) if is_function else [value.name for value in proto.input]
         outputs = list(proto.output) if is_function else [value.name for value in proto.output]
         graph = Graph(names, outputs)
         if not is_function:
+            graph.results = [_said(value.type) for value in proto.output]
             for tensor in proto.initializer:
                 graph.constants[tensor.name] = array_of_proto(tensor, self.folder)
             for sparse in proto.sparse_initializer:
@@ -130,7 +180,7 @@ class Builder:
                         f"{self.name}: {node_proto.op_type} {node_proto.name!r} takes {name!r}, "
                         "which nothing before it makes"
                     )
-            node = self._node(node_proto, frozenset(there), opsets, given)
+            node = self._node(node_proto, there, opsets, given)
             if node is not None:
                 graph.nodes.append(node)
             there.update(node_proto.output)
@@ -140,7 +190,7 @@ class Builder:
         return graph
 
     def _node(
-        self, proto: Any, known: frozenset[str], opsets: Mapping[str, int], given: Mapping[str, Any] | None
+        self, proto: Any, known: Set[str], opsets: Mapping[str, int], given: Mapping[str, Any] | None
     ) -> Node | None:
         domain = _plain(proto.domain)
         opset = opsets.get(domain, self.opsets.get(domain, 1))
@@ -172,11 +222,12 @@ class Builder:
 
     def _function(self, proto: Any, call: Any, attributes: Mapping[str, Any]) -> Graph:
         """The body of a function with the attributes of one call."""
-        if self._depth >= _MAX_DEPTH:
+        key = (_plain(proto.domain), proto.name, _overload(proto))
+        if key in self._calling:
             raise ValueError(f"{self.name}: the function {proto.name} calls itself")
         opsets = {_plain(entry.domain): int(entry.version) for entry in proto.opset_import}
         given: dict[str, Any] = {}
-        self._depth += 1
+        self._calling.append(key)
         try:
             for attribute in proto.attribute_proto:
                 holder = Node(call, "", 1)
@@ -184,7 +235,7 @@ class Builder:
                 given |= holder.attributes
             return self.graph(proto, frozenset(), opsets, given | dict(attributes))
         finally:
-            self._depth -= 1
+            self._calling.pop()
 
     def _by_schema(self, node: Node, proto: Any, opset: int) -> Function | None:
         """What the operation's schema says it is made of, where it says so."""
@@ -206,7 +257,7 @@ class Builder:
         self,
         node: Node,
         attribute: Any,
-        known: frozenset[str],
+        known: Set[str],
         opsets: Mapping[str, int],
         given: Mapping[str, Any],
     ) -> None:
@@ -228,6 +279,11 @@ class Builder:
         values = array_of_proto(proto.values, self.folder)
         indices = array_of_proto(proto.indices, self.folder)
         shape = tuple(proto.dims)
+        if any(size < 0 for size in shape) or math.prod(shape) > _MAX_DENSE:
+            raise ValueError(
+                f"{self.name}: the sparse tensor {proto.values.name!r} has shape {list(shape)}, and at most "
+                f"{_MAX_DENSE} elements can be kept as a dense one"
+            )
         dense = np.zeros(shape, values.dtype)
         try:
             if indices.ndim == 1:
@@ -237,6 +293,14 @@ class Builder:
         except (IndexError, ValueError) as error:
             raise ValueError(f"{self.name}: the sparse tensor {proto.values.name!r}: {error}") from error
         return dense
+
+
+def _said(kind: Any) -> tuple[int, tuple[int, ...]] | None:
+    """The elements' type and the shape of a tensor, where a file says both."""
+    tensor = kind.tensor_type
+    if not tensor.elem_type or not tensor.HasField("shape") or not all(map(is_fixed, tensor.shape.dim)):
+        return None
+    return tensor.elem_type, tuple(dim.dim_value for dim in tensor.shape.dim)
 
 
 def _plain(domain: str) -> str:

@@ -13,7 +13,7 @@ from . import ops as ops  # the table is filled by these files
 from . import table
 from .execution import Run, Scope, Steered, Weights, folded
 from .files import read_model
-from .graph import Builder, Graph, Node
+from .graph import Builder, Graph, Node, all_nodes
 from .inputs import Input, is_fixed
 from .segments import Segment, cut
 from .values import DTYPE_OF, Value, numpy_dtypes, tensor_of, type_name
@@ -32,6 +32,13 @@ class ValueInfo(NamedTuple):
     name: str
     dtype: DTypeSaid | None
     shape: tuple[int | str | None, ...] | None
+
+
+class Parts(NamedTuple):
+    """A graph cut into parts, and the values that these make."""
+
+    parts: list[Segment | tuple[int, Node]]
+    own: set[str]
 
 
 class OnnxRunner:
@@ -71,9 +78,8 @@ class OnnxRunner:
         self._steering: set[str] = set()
         #: the places of nodes that need a value of data on the host
         self._barriers: set[int] = set()
-        self._parts: list[Segment | tuple[int, Node]] | None = None
-        #: the values that parts made
-        self._own: set[str] = set()
+        #: the inputs that a call gives in the place of values of the file → the parts of the graph
+        self._parts: dict[frozenset[str], Parts] = {}
 
     def __repr__(self) -> str:
         return f"<OnnxRunner ({', '.join(self.inputs)}) -> ({', '.join(self.outputs)})>"
@@ -104,6 +110,7 @@ class OnnxRunner:
     # *** running
 
     def _call(self, given: dict[str, Value]) -> dict[str, Tensor]:
+        instead = frozenset(self._defaults.intersection(given))
         for _ in range(len(self._graph.nodes) + len(self._given) + 2):
             met: dict[int, list[str]] = {}
             scope = Scope(self._graph.constants, self._no_inputs)
@@ -111,23 +118,28 @@ class OnnxRunner:
                 scope[name] = self._graph.constants[name]
             for name, value in given.items():
                 scope[name] = self._given[name].on_its_side(value)
+            parts = self._parts_for(instead)
             try:
-                if self._parts is None:
-                    self._parts = cut(self._graph, self._barriers, self._weights)
-                    segments = [part for part in self._parts if isinstance(part, Segment)]
-                    self._own = {name for segment in segments for name in segment.outputs}
-                for part in self._parts:
+                for part in parts.parts:
                     if isinstance(part, Segment):
                         part.run(scope, met)
                     else:
                         Run(self._weights).nodes([part[1]], scope, [part[0]])
             except Steered:
-                self._learn(met)
+                self._learn(met, instead)
                 continue
             if met:
-                self._learn(met)
-            return {name: self._result(scope[name], name in self._own) for name in self._graph.outputs}
+                self._learn(met, instead)
+            return {name: self._result(scope[name], name in parts.own) for name in self._graph.outputs}
         raise RuntimeError("the graph could not be cut into parts that a capture can hold")
+
+    def _parts_for(self, instead: frozenset[str]) -> Parts:
+        """The parts for calls that give these inputs in the place of values of the file."""
+        if instead not in self._parts:
+            found = cut(self._graph, self._barriers, self._weights, instead)
+            own = {name for part in found if isinstance(part, Segment) for name in part.outputs}
+            self._parts[instead] = Parts(found, own)
+        return self._parts[instead]
 
     def _result(self, value: Value, own: bool) -> Any:
         """A Tensor that is computed, in memory of its own; `own` says that it is one."""
@@ -139,14 +151,14 @@ class OnnxRunner:
             return value
         return tensor_of(value).contiguous().realize()
 
-    def _learn(self, met: Mapping[int, list[str]]) -> None:
+    def _learn(self, met: Mapping[int, list[str]], instead: frozenset[str]) -> None:
         """Values were needed on the host: from small inputs alone they will be known, else a part ends
         there.
         """
         for place, names in met.items():
             sources: set[str] | None = set()
             for name in names:
-                more = self._sources(name)
+                more = self._sources(name, instead)
                 sources = sources | more if sources is not None and more is not None else None
             if sources is not None and sources - self._steering:
                 self._steering |= sources
@@ -154,16 +166,16 @@ class OnnxRunner:
                     self._given[source].steers = True
             elif place >= 0:
                 self._barriers.add(place)
-        self._parts = None
+        self._parts = {}
 
-    def _sources(self, name: str) -> set[str] | None:
+    def _sources(self, name: str, instead: frozenset[str]) -> set[str] | None:
         """The inputs that alone decide a value, by operations that the host can do; None where others do."""
-        made_by = {output: node for node in _all_nodes(self._graph) for output in node.outputs if output}
+        made_by = {output: node for node in all_nodes(self._graph) for output in node.outputs if output}
         found: set[str] = set()
         todo, seen = [name], set[str]()
         while todo:
             name = todo.pop()
-            if name in seen or not name or name in self._graph.constants:
+            if name in seen or not name or (name in self._graph.constants and name not in instead):
                 continue
             seen.add(name)
             if name in self._given:
@@ -182,16 +194,6 @@ class OnnxRunner:
             else:
                 return None
         return found
-
-
-def _all_nodes(graph: Graph) -> list[Node]:
-    found = []
-    todo = [graph]
-    while todo:
-        for node in todo.pop().nodes:
-            found.append(node)
-            todo += node.graphs()
-    return found
 
 
 def _info(value: Any) -> ValueInfo:

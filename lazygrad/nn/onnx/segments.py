@@ -163,9 +163,13 @@ def _filled(form: Value, tensors: Sequence[Tensor]) -> Value:
     return [_filled(part, tensors) for part in form] if isinstance(form, list) else form
 
 
-def cut(graph: Graph, barriers: set[int], weights: Weights) -> list[Segment | tuple[int, Node]]:
-    """The graph's nodes as stretches and single nodes that need a value of data."""
-    constants, final = {*graph.constants}, {*graph.outputs}
+def cut(
+    graph: Graph, barriers: set[int], weights: Weights, given: frozenset[str]
+) -> list[Segment | tuple[int, Node]]:
+    """The graph's nodes as stretches and single nodes that need a value of data. `given` are the inputs that
+    a call has values for, in the place of the file's.
+    """
+    constants, final = {*graph.constants} - given, {*graph.outputs}
     parts: list[list[int]] = [[]]
     for place in range(len(graph.nodes)):
         parts += [[place], []] if place in barriers else []

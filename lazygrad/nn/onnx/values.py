@@ -82,6 +82,11 @@ def elem_type_of(value: Value) -> int:
     """The TensorProto.DataType of an array or a Tensor; ValueError for an array of another kind."""
     if isinstance(value, Tensor):
         return _TYPE_OF[value.dtype]
+    if not value.dtype.isnative:
+        raise ValueError(
+            f"an array of the other byte order ({value.dtype.str}) is no value of ONNX: give "
+            'array.astype(array.dtype.newbyteorder("="))'
+        )
     number = _numbers().get(value.dtype)
     if number is None:
         raise ValueError(f"arrays of {value.dtype} have no type in ONNX")

@@ -14,8 +14,15 @@ def _load_masked(
     data: Any, start: int, mask: Any, other: Any, refuse: Any, decode: Any = None
 ) -> tuple[ConstType, ...]:
     """Lanes whose mask is set from memory, the others from `other`."""
+    return _load_gathered(data, range(start, start + len(other)), mask, other, refuse, decode)
+
+
+def _load_gathered(
+    data: Any, places: Any, mask: Any, other: Any, refuse: Any, decode: Any = None
+) -> tuple[ConstType, ...]:
+    """The same, each lane at a place of its own."""
     lanes = []
-    for i, (inside, value) in enumerate(zip(mask, other, strict=True), start):
+    for i, inside, value in zip(places, mask, other, strict=True):
         if inside:
             value = data[i] if 0 <= i < len(data) else refuse(i)
             value = decode(value) if decode is not None else value
@@ -101,6 +108,7 @@ def _went_on(thread: Any, answer: Any) -> Any:
 HELPERS: dict[str, Callable[..., Any]] = {
     "run_workgroup": _run_workgroup,
     "load_masked": _load_masked,
+    "load_gathered": _load_gathered,
     "store_lanes": _store_lanes,
     "outside": _outside,
     "fetch": _fetch,

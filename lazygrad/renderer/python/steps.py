@@ -135,6 +135,15 @@ def load(ctx: Function, node: UOp) -> str:
     return text if valid is None else f"({text}) if {ctx.of(valid)} else {other}"
 
 
+def gather(ctx: Function, node: UOp) -> str:
+    data, places, valid, dtype, as_bits = _access(ctx, node.src[0])
+    count = node.dtype.count
+    mask = f"(True,) * {count}" if valid is None else ctx.lanes(valid, count)
+    other = ctx.lanes(node.src[1], count) if len(node.src) > 1 else zero(dtype, count)
+    decode = f", decode_{dtype.name}" if as_bits else ""
+    return f"load_gathered({data}, {places}, {mask}, {other}, outside_{data}{decode})"
+
+
 def load_word(ctx: Function, node: UOp) -> str:
     """The bits of neighbours, the first lowest; a buffer may hold bits already."""
     data, i, _, dtype, as_bits = _access(ctx, node.src[0])
@@ -175,6 +184,11 @@ def fetch(ctx: Function, node: UOp) -> str:
     return f"fetch(fetches, {memory}, {start}, {data}, {begin}, {node.arg}, {known}, {outside}{decode})"
 
 
+def is_gathered(node: UOp) -> bool:
+    """Whether each lane of a LOAD is at a place of its own."""
+    return len(node.src[0].src) > 1 and node.src[0].src[1].dtype.count > 1
+
+
 def is_vector(node: UOp) -> bool:
     return node.dtype.count > 1
 
@@ -190,6 +204,7 @@ ROWS = (
             (UPat(Ops.DOT), dot),
             (UPat(Ops.VECTORIZE), vector),
             (UPat(Ops.GEP), some_lanes),
+            (UPat(Ops.LOAD), gather, is_gathered),
             (UPat(Ops.LOAD), load),
             (UPat(Ops.STORE), store),
             (UPat(Ops.RANGE), loop),

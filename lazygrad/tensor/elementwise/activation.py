@@ -12,6 +12,7 @@ from ...dtype import dtypes
 from ...shape import resolve_equal, shape_text
 from ..face import Tensor
 from ..modes import mode
+from ..observer import observing
 from ..signatures import Numbers
 
 #: The constants of self-normalizing networks (Klambauer et al. 2017).
@@ -23,6 +24,13 @@ def checked_probability(p: float, name: str) -> float:
     if not 0 <= p <= 1:
         raise ValueError(f"{name} needs a probability in [0, 1], not {p}")
     return p
+
+
+def _in_training(said: bool | None, name: str) -> bool:
+    """Whether something acts as in training: as the caller said, else by the mode; an observer is told."""
+    if said is None and mode.training and observing.by is not None:
+        observing.by.is_trained(name)
+    return mode.training if said is None else said
 
 
 class Activation(Tensor):
@@ -283,7 +291,7 @@ class Activation(Tensor):
         """
         if lower > upper:
             raise ValueError(f"rrelu needs lower <= upper, not {lower} and {upper}")
-        if not (mode.training if training is None else training):
+        if not _in_training(training, "rrelu"):
             return (self <= 0).where(self * ((lower + upper) / 2), self)
         how: dict[str, Any] = {"dtype": self.dtype, "device": self.device, "generator": generator}
         slope = self.uniform(*self.shape, low=lower, high=upper, **how)
@@ -334,7 +342,7 @@ class Activation(Tensor):
     def _dropped(self, p: float, training: bool | None, shape: Any, generator: Numbers | None) -> Tensor:
         """Dropout that decides once for each element of a shape that broadcasts to this one."""
         checked_probability(p, "dropout")
-        if not (mode.training if training is None else training) or p == 0:
+        if not _in_training(training, "dropout") or p == 0:
             return self.cast(self.dtype)
         if p == 1:
             return self * 0
@@ -411,7 +419,7 @@ class Activation(Tensor):
         self, p: float, training: bool | None, shape: Any, generator: Numbers | None
     ) -> Tensor:
         checked_probability(p, "alpha_dropout")
-        if not (mode.training if training is None else training) or p == 0:
+        if not _in_training(training, "alpha_dropout") or p == 0:
             return self.cast(self.dtype)
         if p == 1:
             return self * 0

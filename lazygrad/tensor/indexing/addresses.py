@@ -40,9 +40,13 @@ def number(value: sint, shape: tuple[sint, ...], dtype: DType) -> UOp:
     return expanded(UOp(Ops.CAST, dtype, (value,)), shape)
 
 
-def wrapped(position: UOp, size: sint, counting: DType, known: bool = False) -> tuple[UOp, UOp | None]:
+def wrapped(
+    position: UOp, size: sint, counting: DType, known: bool = False, wraps: bool = True
+) -> tuple[UOp, UOp | None]:
     """(indices with negative ones counted from the end, whether they are in range: which is checked, unless
     it is `known`; None where their bounds say that they are).
+
+    wraps  False: a negative index is out of range
     """
     shape, given = shape_of(position), position
     least, most = bounds(position)
@@ -52,7 +56,7 @@ def wrapped(position: UOp, size: sint, counting: DType, known: bool = False) -> 
     wide = counting if position.dtype.itemsize <= counting.itemsize and not unsigned else dtypes.int64
     position = position.cast(wide)
     limit, zero = number(size, shape, wide), filled(shape, wide, 0)
-    if not unsigned:
+    if wraps and not unsigned:
         position = (position < zero).where(position + limit, position)
     inside = (zero <= position) & (position < limit)
     if not known:

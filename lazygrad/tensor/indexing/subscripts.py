@@ -50,12 +50,7 @@ class Subscripts(Tensor):
             return self._nothing(key)
         parsed = self._parse(key)
         view = self._sliced(parsed)
-        if not parsed.tensors:
-            return view
-        index, shape = view._flat_index(parsed.tensors)
-        flat = view._unary(movement.reshape(view.uop, (view.numel(),)))
-        node = gather(flat.uop, index)
-        return self._make(movement.reshape(node, shape), view)
+        return view._picked(parsed.tensors) if parsed.tensors else view
 
     def _nothing(self, key: tuple[Any, ...]) -> Tensor:
         """What an index with a bare False selects: its axis, the first that is new, has size 0."""
@@ -211,10 +206,19 @@ class Subscripts(Tensor):
         final = tuple(1 if axis is None else shape[axis] for axis in parsed.kept)
         return self._unary(movement.reshape(node, final))
 
-    def _flat_index(self, tensors: Sequence[tuple[int, Any, bool]]) -> tuple[UOp, tuple[sint, ...]]:
+    def _picked(self, tensors: Sequence[tuple[int, Any, bool]], wraps: bool = True) -> Tensor:
+        """The elements that index tensors select; see `_flat_index`."""
+        index, shape = self._flat_index(tensors, wraps)
+        flat = self._unary(movement.reshape(self.uop, (self.numel(),)))
+        return self._make(movement.reshape(gather(flat.uop, index), shape), self)
+
+    def _flat_index(
+        self, tensors: Sequence[tuple[int, Any, bool]], wraps: bool = True
+    ) -> tuple[UOp, tuple[sint, ...]]:
         """Where in the flattened tensor the elements are that index tensors select, and their shape.
 
         tensors  (axis, index, whether it is known to be in range)
+        wraps    whether negative indices count from the end
         """
         places = [place for place, _, _ in tensors]
         indices = [t for _, t, _ in tensors]
@@ -244,7 +248,7 @@ class Subscripts(Tensor):
         for place, t, known in tensors:
             size = self.shape[place]
             position = aligned(t.uop, len(before), rank, len(behind))
-            position, inside = wrapped(position, size, counting, known)
+            position, inside = wrapped(position, size, counting, known, wraps)
             position = broadcast_to(position * number(strides[place], shape_of(position), counting), shape)
             total = position if total is None else total + position
             if inside is not None:
@@ -292,6 +296,7 @@ class Subscripts(Tensor):
         parsed = self._parse(key)
         source = self._written(value)
         if not parsed.tensors and not (mode.grad and (self._requires_grad or source._requires_grad)):
+            self._warn_of_a_lost_write(value, lambda: self._sliced(parsed))
             self._into_memory()
             part = self._sliced(parsed)
             written = self._fitted(source, part.shape)

@@ -77,7 +77,7 @@ class AdaptivePooling(Tensor):
         x = self._float()
         windows = x._adaptive_windows(sizes, 0.0)
         axes = tuple(range(windows.ndim - count, windows.ndim))
-        counted = x._filled(1.0)._adaptive_windows(sizes, 0.0)
+        counted = x.full_like(1.0)._adaptive_windows(sizes, 0.0)
         if all(whole % size == 0 for whole, size in zip(self.shape[-count:], sizes, strict=True)):
             return windows.mean(axes)
         return windows.sum(axes) / counted.sum(axes)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...dtype import dtypes
+from ...ir.index import sint
 from ...shape import shape_text
 from ..creation import counting_dtype, iota
 from ..face import Tensor
@@ -49,15 +50,18 @@ class Layers(Tensor):
         padding_idx: int | None = None,
         max_norm: float | None = None,
         norm_type: float = 2.0,
+        *,
+        wrap: bool = False,
     ) -> Tensor:
         """The row of `weight` for each index in this tensor.
 
         weight       (symbols, depth) → (..., depth)
         padding_idx  the symbol whose row is not trained
         max_norm     rows with a larger `norm_type`-norm are scaled down to it (in the result only)
+        wrap         whether negative symbols count from the end; otherwise they are out of range
 
-        Negative symbols count from the end. One that is out of range raises IndexError when a result
-        is read (under `CHECK_INDEX=0` it gives zeros).
+        A symbol that is out of range raises IndexError when a result is read (under `CHECK_INDEX=0` it gives
+        zeros).
 
         >>> Tensor([1, 0]).embedding(Tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
         [[3.0, 4.0], [1.0, 2.0]]
@@ -69,7 +73,7 @@ class Layers(Tensor):
             raise ValueError(
                 f"embedding takes a weight (symbols, depth), not shape {shape_text(table.shape)}"
             )
-        lines = table[self]
+        lines: Tensor = table._picked([(0, self, False)], wrap)
         if max_norm is not None:
             norm = lines.detach()._safe_norm(norm_type, -1, True)
             lines = (norm > max_norm).where(lines * (max_norm / (norm + 1e-7)), lines)
@@ -78,8 +82,14 @@ class Layers(Tensor):
         size = table.shape[0]
         if isinstance(size, int) and not -size <= padding_idx < size:
             raise ValueError(f"padding_idx must be one of {size} symbols, not {padding_idx}")
-        symbol = padding_idx if padding_idx >= 0 else size + padding_idx
-        return (self == symbol).unsqueeze(-1).where(lines.detach(), lines)
+        return self._names(padding_idx, size, wrap).unsqueeze(-1).where(lines.detach(), lines)
+
+    def _names(self, symbol: int, size: sint, wrap: bool) -> Tensor:
+        """Whether each is a symbol, which may itself count from the end; with `wrap`, as these may."""
+        first = symbol if symbol >= 0 else size + symbol
+        if not wrap or dtypes.is_unsigned(self.dtype):
+            return self == first
+        return (self == first) | (self == first - size)
 
     def embedding_bag(
         self,
@@ -89,12 +99,15 @@ class Layers(Tensor):
         per_sample_weights: Tensor | None = None,
         padding_idx: int | None = None,
         include_last_offset: bool = False,
+        *,
+        wrap: bool = False,
     ) -> Tensor:
         """The sum, mean or maximum of the embeddings of each bag of symbols.
 
         self     (bags, symbols); or all symbols in a 1-d tensor, and in `offsets` where each bag begins
         weight   (symbols, depth) → (bags, depth)
         per_sample_weights   what each symbol counts, for the sum
+        wrap     whether negative symbols count from the end; otherwise they are out of range
 
         An empty bag gives zeros. A symbol that is out of range raises IndexError when a result is
         read.
@@ -129,13 +142,13 @@ class Layers(Tensor):
                 "embedding_bag takes (bags, symbols), or a 1-d tensor with offsets, not "
                 f"{shape_text(self.shape)}"
             )
-        lines: Tensor = flat.embedding(weight, padding_idx)
+        lines: Tensor = flat.embedding(weight, padding_idx, wrap=wrap)
         if per_sample_weights is not None:
             lines = lines * self._operand(per_sample_weights).flatten().unsqueeze(1)
         used: Tensor = lines._filled(True, dtypes.bool)
         if padding_idx is not None:
-            size = weight.shape[0]
-            used = (flat != (padding_idx if padding_idx >= 0 else size + padding_idx)).unsqueeze(1) & used
+            padding = flat._names(padding_idx, weight.shape[0], wrap)
+            used = padding.logical_not().unsqueeze(1) & used
         zeros = lines._make(lines.zeros(count, lines.shape[1], dtype=lines.dtype, device=self.device).uop)
         index = bag.unsqueeze(1).expand(lines.shape)
         with trusted():  # each symbol is in a bag

@@ -69,7 +69,7 @@ def arange_to(end: Any, *, dtype: Any = None, **_: Any) -> Tensor:
     return arange(0, end, dtype=dtype)
 
 
-@aten("iota")
+@aten("prims.iota.default")
 def iota(length: int, *, start: int, step: int, dtype: Any, **_: Any) -> Tensor:
     return Tensor.arange(length, dtype=from_torch_dtype(dtype)) * step + start
 
@@ -98,7 +98,7 @@ def _is_saturated() -> bool:
     return bool(torch.tensor(1e4).to(torch.float8_e4m3fn).float().isfinite())
 
 
-@aten("convert_element_type")
+@aten("prims.convert_element_type.default")
 def convert_element_type(x: Tensor, dtype: Any) -> Tensor:
     return _converted(x, dtype)
 

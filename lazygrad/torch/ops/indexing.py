@@ -100,7 +100,7 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 def embedding(
     weight: Tensor, indices: Tensor, padding_idx: int = -1, scale: bool = False, sparse: bool = False
 ) -> Tensor:
-    return weight[indices]
+    return indices.embedding(weight)
 
 
 @aten("embedding_dense_backward")

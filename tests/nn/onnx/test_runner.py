@@ -60,6 +60,18 @@ def test_what_a_file_says():
     assert repr(run) == "<OnnxRunner (x) -> (y)>"
 
 
+def test_a_value_is_given_in_the_place_of_the_files():
+    nodes = [("Mul", "x w", "m", {}), ("Reshape", "m s", "y", {})]
+    inputs = {"x": ("FLOAT", [4]), "w": ("FLOAT", [4]), "s": ("INT64", [2])}
+    run = runner(model(nodes, inputs, {"y": ("FLOAT", None)}, {"w": np.full(4, 2, np.float32), "s": [2, 2]}))
+    x = np.arange(4, dtype=np.float32)
+    for _ in range(4):
+        assert run(x=x)["y"].tolist() == [[0.0, 2.0], [4.0, 6.0]]
+        assert run(x=x, w=x)["y"].tolist() == [[0.0, 1.0], [4.0, 9.0]]
+        assert run(x=x, s=[4, 1], w=x + 1)["y"].tolist() == [[0.0], [2.0], [6.0], [12.0]]
+        assert run(x=x, s=[1, 4])["y"].tolist() == [[0.0, 2.0, 4.0, 6.0]]
+
+
 def test_bytes_and_paths(tmp_path):
     made = model(*DOUBLE).SerializeToString()
     (tmp_path / "double.onnx").write_bytes(made)
@@ -92,6 +104,15 @@ def test_a_result_is_never_written_again():
     assert [t.tolist()[0] for t in later] == [5.0, 6.0, 7.0, 8.0]
 
 
+def test_every_operation_of_several_results_gives_them():
+    """However often the method behind it has been called."""
+    pools = [("MaxPool", "x", f"y{n} i{n}", {"kernel_shape": [2]}) for n in range(6)]
+    outputs = {f"i{n}": ("INT64", None) for n in range(6)}
+    run = runner(model(pools, {"x": ("FLOAT", [1, 1, 3])}, outputs))
+    found = run(x=np.array([[[3, 1, 2]]], np.float32))
+    assert [each.tolist() for each in found.values()] == [[[[0, 2]]]] * 6
+
+
 def test_an_error_says_at_which_node():
     run = runner(model([("MatMul", "x x", "y", {})], {"x": ("FLOAT", None)}, {"y": ("FLOAT", None)}))
     with pytest.raises(ValueError, match=r"MatMul that makes 'y' of \(float\[2, 3\], float\[2, 3\]\)"):
@@ -105,7 +126,7 @@ def test_the_third_call_replays():
     run = runner(model(*DOUBLE))
     for number in range(2):
         run(x=[float(number)])
-    (part,) = run._parts
+    (part,) = run._parts[frozenset()].parts
     (captured,) = part._captures.values()
     assert captured._jit.captured is not None
     assert run(x=[7.0])["y"].tolist() == [14.0]
@@ -158,7 +179,7 @@ def test_a_small_input_that_steers_is_read_on_the_host():
         assert run(x=[5.0], flag=flag)["y"].tolist() == [expected]
     assert run._steering == {"flag"}
     assert not run._barriers
-    (part,) = run._parts
+    (part,) = run._parts[frozenset()].parts
     assert len(part._captures) == 2
 
 
@@ -168,7 +189,7 @@ def test_data_that_steer_end_a_part(capsys):
     with Context(DEBUG=1):
         results = [run(x=[value])["z"].tolist() for value in (5.0, 1.0, 5.0, 1.0, 5.0)]
     assert results == [[-10.0], [-1.0]] * 2 + [[-10.0]]
-    assert len(run._parts) == 3
+    assert len(run._parts[frozenset()].parts) == 3
     assert capsys.readouterr().out.count("needs the value of 'more'") == 1
 
 
@@ -234,6 +255,110 @@ def test_a_function_that_calls_itself():
     made = model([("f", "x", "y", {"domain": "own"})], *DOUBLE[1:])
     made.functions.append(again)
     with pytest.raises(ValueError, match="the function f calls itself"):
+        runner(made)
+
+
+def chained(depth, body):
+    """A model whose function f0 adds, and whose others consist of `body(helper, name of the one before)`."""
+    helper = require("onnx").helper
+    imports = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+    made = model([(f"f{depth}", "x", "y", {"domain": "own"})], *DOUBLE[1:])
+    made.opset_import.append(imports[1])
+    made.ir_version = 8
+    add = [helper.make_node("Add", ["a", "a"], ["b"])]
+    for number in range(depth + 1):
+        nodes = body(helper, f"f{number - 1}") if number else add
+        made.functions.append(helper.make_function("own", f"f{number}", ["a"], ["b"], nodes, imports))
+    return made
+
+
+def twice(helper, before):
+    return [
+        helper.make_node(before, ["a"], ["c"], domain="own"),
+        helper.make_node(before, ["c"], ["b"], domain="own"),
+    ]
+
+
+def test_functions_that_call_the_next_twice(monkeypatch):
+    monkeypatch.setattr("lazygrad.nn.onnx.graph._MAX_INLINED", 1000)
+    assert runner(chained(5, twice))(x=[1.0])["y"].tolist() == [2.0**32]
+    with pytest.raises(ValueError, match="its calls of functions become more than 1000 nodes"):
+        runner(chained(40, twice))
+
+
+def test_functions_that_call_each_other_deeply():
+    def once(helper, before):
+        return [helper.make_node(before, ["a"], ["b"], domain="own")]
+
+    assert runner(chained(40, once))(x=[1.0])["y"].tolist() == [2.0]
+    with pytest.raises(ValueError, match="graphs and functions are nested more than 64 deep"):
+        runner(chained(400, once))
+
+
+def nested_branches(helper, node, output, depth):
+    """`If` in `If`: both branches of each are alike."""
+    body = helper.make_graph([node], "body", [], [helper.make_empty_tensor_value_info(output)])
+    for number in range(depth):
+        inner = helper.make_node("If", ["yes"], [f"{output}{number}"], then_branch=body, else_branch=body)
+        body = helper.make_graph(
+            [inner], "body", [], [helper.make_empty_tensor_value_info(f"{output}{number}")]
+        )
+    return body
+
+
+def test_graphs_in_graphs():
+    """No file of protobuf's is nested much deeper; through functions it can be."""
+    onnx = require("onnx")
+
+    def branching(helper, before):
+        yes = helper.make_node("Constant", [], ["yes"], value=onnx.numpy_helper.from_array(np.array(True)))
+        call = helper.make_node(before, ["a"], ["c"], domain="own")
+        body = nested_branches(helper, call, "c", 2)
+        made = helper.make_node("If", ["yes"], ["b"], then_branch=body, else_branch=body)
+        return [yes, made]
+
+    assert runner(chained(2, branching))(x=[1.0])["y"].tolist() == [2.0]
+    with pytest.raises(ValueError, match=r"nested more than 64 deep|more than 65536 nodes"):
+        runner(chained(40, branching))
+
+    def passing(helper, before):
+        """Its attribute, both branches of an `If` in the attribute of the next: each graph is there once."""
+        given = helper.make_node("If", ["yes"], ["o"])
+        for name in ("then_branch", "else_branch"):
+            given.attribute.add(name=name, ref_attr_name="body", type=onnx.AttributeProto.GRAPH)
+        body = helper.make_graph([given], "body", [], [helper.make_empty_tensor_value_info("o")])
+        return [helper.make_node(before, ["a"], ["b"], domain="own", body=body)]
+
+    made = chained(30, passing)
+    for number, function in enumerate(made.functions):
+        function.attribute.append("body")
+        if number == 0:
+            function.ClearField("node")
+            node = function.node.add(op_type="If", input=["yes"], output=["b"])
+            for name in ("then_branch", "else_branch"):
+                node.attribute.add(name=name, ref_attr_name="body", type=onnx.AttributeProto.GRAPH)
+    with pytest.raises(ValueError, match="takes 'yes', which nothing before it makes"):
+        runner(made)
+
+
+@pytest.mark.parametrize("name", [b"Tanh", b"x_in"])
+def test_names_that_are_no_text(name):
+    data = model(
+        [("Tanh", "x_in", "y", {})], {"x_in": ("FLOAT", [2])}, {"y": ("FLOAT", [2])}
+    ).SerializeToString()
+    with pytest.raises(ValueError, match=r"which is not UTF-8|not an ONNX file"):
+        runner(data.replace(name, b"\xff\xfe\xfd\xfc"))
+
+
+def test_a_sparse_tensor_of_any_size():
+    onnx = require("onnx")
+    made = model(*DOUBLE)
+    sparse = made.graph.sparse_initializer.add(dims=[1 << 20, 1 << 20])
+    sparse.values.CopyFrom(onnx.numpy_helper.from_array(np.ones(1, np.float32), "w"))
+    sparse.indices.CopyFrom(onnx.numpy_helper.from_array(np.zeros(1, np.int64), "i"))
+    with pytest.raises(
+        ValueError, match=r"the sparse tensor 'w' has shape \[1048576, 1048576\], and at most"
+    ):
         runner(made)
 
 
@@ -333,4 +458,4 @@ def test_regions_whose_points_depend_on_data():
     for size in (2.0, 4.0) * 3:
         out = run(x=np.ones((1, 1, 4, 4), np.float32), rois=[[0.5, 0.5, size, size]], batch=[0])["y"]
         assert out.tolist() == [[[[-2.0, -2.0], [-2.0, -2.0]]]]
-    assert len(run._parts) == 3
+    assert len(run._parts[frozenset()].parts) == 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy as np
 from ....tensor import Tensor
 from ..execution import Body, Run
 from ..table import op
-from ..values import Value, scalar, shape_of, tensor_of
+from ..values import Array, Value, elem_type_of, numpy_dtype, scalar, shape_of, tensor_of
 
 
 @op("If", raw=True)
@@ -39,12 +41,41 @@ def loop(trip_count: Value = None, cond: Value = None, *carried: Value, body: Bo
         turn += 1
         if cond is not None:
             go = bool(scalar(run.on_host(results[0])))
+    if not turn:
+        return *state, *_of_no_turns(
+            body, [np.array(0, np.int64), np.array(True), *state], [0] * len(gathered)
+        )
     return *state, *(_stacked(line, 0) for line in gathered)
 
 
+def _of_no_turns(body: Body, values: list[Value], axes: list[int]) -> list[Value]:
+    """What is gathered, along these axes, when the body is never run: no elements, of the shape that the file
+    says, or else that the body would give for these values. Nothing is computed for that.
+    """
+    first = len(body.graph.outputs) - len(axes)
+    said, found = body.graph.results[first:], list[Value]()
+    if None in said:
+        try:
+            found = body.alone()(*values)[first:]
+        except Exception:  # there is nothing to take a part of, or a value is needed that is not known yet
+            found = []
+    return [_empty(kind, value, axis) for kind, value, axis in zip_longest(said, found, axes)]
+
+
+def _empty(said: tuple[int, tuple[int, ...]] | None, value: Value, axis: int) -> Array:
+    """A size of 0 at an axis of what a file says, else of what such a value is; else one line of nothing."""
+    if said is not None:
+        kind, shape = said
+        dtype = numpy_dtype(kind)
+    elif isinstance(value, (Tensor, np.ndarray)):
+        shape, dtype = shape_of(value), numpy_dtype(elem_type_of(value))
+    else:
+        shape, dtype = (), np.dtype(np.float32)
+    place = axis % (len(shape) + 1)
+    return np.zeros((*shape[:place], 0, *shape[place:]), dtype)
+
+
 def _stacked(values: list[Value], axis: int) -> Value:
-    if not values:
-        return np.zeros((0,), np.float32)
     if all(isinstance(value, np.ndarray) for value in values):
         return np.stack(values, axis)
     tensors = [tensor_of(value) for value in values]
@@ -81,11 +112,23 @@ def scan(
         for line, value in zip(gathered, results[len(state) :], strict=True):
             line.append(value)
     out_axes = scan_output_axes or [0] * count
+    if 0 in map(len, lines):
+        parts = [
+            Tensor.zeros(*_without(t.shape, axis), dtype=t.dtype)
+            for t, axis in zip(scanned, axes, strict=True)
+        ]
+        return *state, *_of_no_turns(body, [*state, *parts], list(out_axes))
     out_backwards = scan_output_directions or [0] * count
     outputs = []
     for line, axis, back in zip(gathered, out_axes, out_backwards, strict=True):
         outputs.append(_stacked(line[::-1] if back else line, axis))
     return *state, *outputs
+
+
+def _without(shape: Sequence[Any], axis: int) -> tuple[Any, ...]:
+    """A shape without an axis."""
+    place = axis % len(shape)
+    return (*shape[:place], *shape[place + 1 :])
 
 
 @op("Scan", raw=True, since=8)
@@ -96,12 +139,14 @@ def scan_of_batches(
     if sequence_lens is not None:
         raise NotImplementedError("Scan of opset 8 with the lengths of sequences is not supported")
     tensors = [run.weights.tensor(value) for value in values]
-    rows = []
-    for number in range(shape_of(tensors[0])[0]):
-        inner = [tensor.select(0, number) for tensor in tensors]
-        rows.append(
-            scan(
-                *inner, body=body, num_scan_inputs=num_scan_inputs, scan_input_directions=directions, run=run
-            )
+
+    def of(*inner: Tensor) -> Any:
+        return scan(
+            *inner, body=body, num_scan_inputs=num_scan_inputs, scan_input_directions=directions, run=run
         )
+
+    rows = [of(*[t.select(0, number) for t in tensors]) for number in range(shape_of(tensors[0])[0])]
+    if not rows:
+        row = of(*[Tensor.zeros(*tensor.shape[1:], dtype=tensor.dtype) for tensor in tensors])
+        return tuple(_empty(None, value, 0) for value in row)
     return tuple(_stacked(list(column), 0) for column in zip(*rows, strict=True))

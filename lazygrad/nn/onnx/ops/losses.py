@@ -22,7 +22,7 @@ def nll_loss(
     classes = shape_of(x)[1]
     hidden = None if ignore_index is None else target == ignore_index
     safe = target if hidden is None else hidden.where(0, target)
-    safe = (safe < 0).where(safe + classes, safe)
+    safe = safe._class_checked(classes)
     picked = x.gather(1, safe.unsqueeze(1)).squeeze(1)
     counts = weight[safe] if weight is not None else picked.ones_like()
     if hidden is not None:

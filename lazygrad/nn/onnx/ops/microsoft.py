@@ -291,7 +291,7 @@ def cdist(a: Tensor, b: Tensor, *, metric: str = "sqeuclidean") -> Tensor:
 def torch_embedding(
     weight: Tensor, indices: Tensor, padding_idx: Any = None, scale_grad_by_freq: Any = None
 ) -> Tensor:
-    return weight[indices]
+    return indices.embedding(weight)
 
 
 @op("Unique", domain=MICROSOFT, raw=True)

@@ -1,0 +1,90 @@
+"""What a program that does the same thing again and again takes for each turn: memory, objects, nodes, work.
+
+What is measured is counted, not timed, so that a busy machine changes nothing. Caches may still fill, and a
+program may be compiled late. So the turns are cut into windows, and what grows for ever grows in each.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from lazygrad import GlobalCounters
+from lazygrad.ir import uop
+
+#: Turns before anything is counted, as a share of all: recipes and lists are made at the third to eighth.
+WARM = 1 / 4
+WINDOWS = 3
+#: What each window may add, as what caches hold comes and goes; and each turn. What is left behind is an
+#: object, what holds it and what it holds.
+MOST_BLOCKS, MOST_BLOCKS_OF_A_TURN = 30, 0.1
+#: A turn may do so much more than an early one: what happens in one of several turns.
+MOST_WORK = 1.25
+
+
+class Usage(NamedTuple):
+    """What is in use: bytes of devices' memory, blocks of Python's (an array is one), nodes of graphs."""
+
+    memory: int
+    blocks: int
+    nodes: int
+
+
+def usage() -> Usage:
+    gc.collect()
+    return Usage(GlobalCounters.mem_used, sys.getallocatedblocks(), len(uop.nodes))
+
+
+def growth(turn: Callable[[int], Any], turns: int) -> dict[str, float]:
+    """What a turn adds for good: the least of several windows, of those things that grow."""
+    first = int(turns * WARM)
+    for number in range(first):
+        turn(number)
+    length = (turns - first) // WINDOWS
+    seen = [usage()]
+    for window in range(WINDOWS):
+        for number in range(length):
+            turn(first + window * length + number)
+        seen.append(usage())
+    least = [
+        min(later[kind] - earlier[kind] for earlier, later in itertools.pairwise(seen)) / length
+        for kind in range(len(Usage._fields))
+    ]
+    limits = dict(memory=0.0, blocks=MOST_BLOCKS / length + MOST_BLOCKS_OF_A_TURN, nodes=0.5)
+    found = dict(zip(Usage._fields, least, strict=True))
+    return {kind: added for kind, added in found.items() if added > limits[kind]}
+
+
+def calls_of(work: Callable[[], Any]) -> int:
+    """How many Python functions a piece of work calls."""
+    count = 0
+
+    def see(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(see)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def work_of(turn: Callable[[int], Any], turns: int, looked_at: int = 6) -> tuple[int, int]:
+    """The calls of some turns behind the first quarter, and of the last: not all turns do the same."""
+
+    def work(first: int) -> int:
+        return sum(calls_of(lambda number=number: turn(number)) for number in range(first, first + looked_at))
+
+    early = turns // 4
+    for number in range(early):
+        turn(number)
+    before = work(early)
+    for number in range(early + looked_at, turns - looked_at):
+        turn(number)
+    return before, work(turns - looked_at)

@@ -7,7 +7,7 @@ recording looks nothing up in vain. -1 stands for none.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 #: The lengths of the lists that others refer to.
@@ -23,13 +23,20 @@ class FieldError(ValueError):
     """A value that its field may not have; `place` leads to it, the innermost step first."""
 
     def __init__(self, wanted: str, value: Any) -> None:
-        super().__init__()
-        self.wanted, self.value, self.place = wanted, value, list[str | int]()
+        shown = repr(value)
+        super().__init__(f"is {shown[:40]}{'...' * (len(shown) > 40)}, not {wanted}")
+        self.place: list[str | int] = []
+
+    @classmethod
+    def of_fields(cls, what: str, names: Sequence[str]) -> FieldError:
+        """Of an object that has other fields."""
+        found = cls("", None)
+        found.args = (f"{what} {', '.join(names)[:200]}",)
+        return found
 
     def __str__(self) -> str:
         path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in reversed(self.place))
-        shown = repr(self.value)
-        return f"{path.lstrip('.')} is {shown[:40]}{'...' * (len(shown) > 40)}, not {self.wanted}"
+        return f"{path.lstrip('.') or 'it'} {self.args[0]}"
 
 
 # ---- kinds of values ----
@@ -142,8 +149,7 @@ def fields(wanted: dict[str, Check], optional: dict[str, Check] | None = None) -
         missing = [name for name in wanted if name not in value]
         unknown = [name for name in value if name not in known]
         if missing or unknown:
-            said = f"without {', '.join(missing)}" if missing else f"with {unknown[0][:40]!r}"
-            raise FieldError(f"an object of {', '.join(wanted)}", f"one {said}")
+            raise FieldError.of_fields("has no" if missing else "has the unknown", missing or unknown)
         for name, each in value.items():
             try:
                 known[name](each, lengths)

@@ -235,7 +235,7 @@ def test_a_recording_is_read_as_it_was_written(recorded, tmp_path, name):
         (b"", "is no recording"),
         (b"{}", "is no recording of lazygrad"),
         (b'{"format": "lazygrad recording", "version": 99}', "has version 99; this lazygrad reads 2"),
-        (b'{"format": "lazygrad recording", "version": 2}', "one without made, left_out, names"),
+        (b'{"format": "lazygrad recording", "version": 2}', "has no made, left_out, names, threads"),
         (b"\x1f\x8bnothing", "cannot be read"),
         (b"[" * 100_000, "is no recording"),
     ],

@@ -278,10 +278,9 @@ def words_to_go() -> tuple[list[str], dict[str, list[str]]]:
     if section is None:
         raise ValueError(f"{GLOSSARY} has no section `Words that are to go`")
     words, own = [], {}
-    for row in re.findall(r"^\| `([^|]+)` \|[^|]*\|([^|]*)\|$", section[1], re.M):
-        word, uses = row
+    for word, instead in re.findall(r"^\| `([^|`]+)` \| ([^|]*) \|$", section[1], re.M):
         words.append(word)
-        own[word] = re.findall(r"`([^`]+)`", uses)
+        own[word] = re.findall(r"`([^`]+)`", instead)
     return words, own
 
 

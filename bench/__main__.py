@@ -7,10 +7,10 @@ from types import ModuleType
 
 from . import (
     checks,
-    choices,
     cores,
     first_token,
     growing,
+    house,
     latency,
     loops,
     memory,
@@ -28,6 +28,7 @@ from . import (
 )
 from . import compile as compile_times
 from .replay import run as replay
+from .ruler import guard, regret
 from .speed import run as speed
 
 MEASUREMENTS: dict[str, ModuleType] = {
@@ -44,8 +45,10 @@ MEASUREMENTS: dict[str, ModuleType] = {
     "memory": memory,
     "replay": replay,
     "predict": predict,
-    "choices": choices,
     "sums": sums,
+    "house": house,
+    "guard": guard,
+    "regret": regret,
     "checks": checks,
     "pictures": pictures,
     "recording": recording,

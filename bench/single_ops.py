@@ -6,6 +6,7 @@ python -m bench single_ops --cases pool      those with one of these words in th
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,21 +25,16 @@ def _places(size: int, count: int) -> Callable[[np.random.Generator], list[np.nd
 
 def _layer(name: str, method: str, *shapes: tuple[int, ...], **options: Any) -> Case:
     """A method of Tensor, and the function of PyTorch with its name."""
-    from torch.nn import functional
-
     return Case(
         name,
         _normal(*shapes),
         lambda x, *weights: getattr(x, method)(*weights, **options),
-        lambda x, *weights: getattr(functional, method)(x, *weights, **options),
+        lambda x, *weights: getattr(_torch().nn.functional, method)(x, *weights, **options),
     )
 
 
 def cases() -> list[Case]:
-    """All of them."""
-    import torch
-    from torch.nn.functional import layer_norm
-
+    """All of them. PyTorch is imported where its side runs."""
     from lazygrad import Tensor
 
     pictures: Sequence[tuple[int, ...]] = ((32, 224, 224, 3),)
@@ -65,13 +61,13 @@ def cases() -> list[Case]:
             "scatter-add of a million",
             _places(1 << 20, 1 << 20),
             lambda x, at: Tensor.zeros(1 << 20).scatter_add(0, at, x),
-            lambda x, at: torch.zeros(1 << 20).scatter_add(0, at, x),
+            lambda x, at: _torch().zeros(1 << 20).scatter_add(0, at, x),
         ),
         Case(
             "real FFT of 4096",
             _normal((256, 4096)),
             lambda x: x.rfft(),
-            lambda x: torch.view_as_real(torch.fft.rfft(x)),
+            lambda x: _torch().view_as_real(_torch().fft.rfft(x)),
         ),
         Case(
             "bytes to floats, channels first",
@@ -83,29 +79,38 @@ def cases() -> list[Case]:
             "flip, roll, pad",
             _normal((2048, 2048)),
             lambda x: x.flip(1).roll(5, 0).pad((1, 1, 1, 1)),
-            lambda x: torch.nn.functional.pad(x.flip(1).roll(5, 0), (1, 1, 1, 1)),
+            lambda x: _torch().nn.functional.pad(x.flip(1).roll(5, 0), (1, 1, 1, 1)),
         ),
         Case("softmax of rows", _normal((2048, 1024)), lambda x: x.softmax(1), lambda x: x.softmax(1)),
         Case(
             "gradient of layer norm",
             _normal((2048, 1024), (1024,), (1024,)),
             lambda x, w, b: (x.layernorm() * w + b).square().sum().gradient(x)[0],
-            lambda x, w, b: torch.func.grad(lambda x: layer_norm(x, x.shape[1:], w, b).square().sum())(x),
+            _gradient_of_layer_norm,
         ),
         Case(
             "enlarged by two, bilinear",
             _normal((8, 3, 256, 256)),
             lambda x: x.interpolate((512, 512), mode="bilinear"),
-            lambda x: torch.nn.functional.interpolate(x, scale_factor=2, mode="bilinear"),
+            lambda x: _torch().nn.functional.interpolate(x, scale_factor=2, mode="bilinear"),
         ),
         Case(
             "two blocks of a ResNet, one picture",
             _normal((1, 64, 56, 56), *[(64, 64, 3, 3)] * 4),
             lambda x, *w: _blocks(lambda x, w: x.conv2d(w, padding=1), x, w),
-            lambda x, *w: _blocks(lambda x, w: torch.nn.functional.conv2d(x, w, padding=1), x, w),
+            lambda x, *w: _blocks(lambda x, w: _torch().nn.functional.conv2d(x, w, padding=1), x, w),
         ),
         Case("16 steps of an LSTM, unrolled", _normal((16, 16, 512), (128, 512)), _unrolled, _unrolled),
     ]
+
+
+def _torch() -> Any:
+    return importlib.import_module("torch")
+
+
+def _gradient_of_layer_norm(x: Any, w: Any, b: Any) -> Any:
+    torch = _torch()
+    return torch.func.grad(lambda x: torch.nn.functional.layer_norm(x, x.shape[1:], w, b).square().sum())(x)
 
 
 def _blocks(convolve: Callable[[Any, Any], Any], x: Any, weights: Sequence[Any]) -> Any:

@@ -4,6 +4,7 @@ tensor       docs/tensor/: every public method of Tensor, a page for each family
 coverage     docs/coverage.md: what each method takes, its gradient and tests
 names        docs/pytorch_names.md, docs/tinygrad_names.md: each of their names: there, or why not
 dtypes       docs/dtypes.md: what two dtypes give together
+measurements docs/internals/measurements.md: what was measured on which processor, from bench/results/
 devices      docs/devices.md: the tables of what computes where; it runs every device, and takes minutes
 face         lazygrad/tensor/face.pyi: Tensor for type checkers and editors, with all methods of the families
 
@@ -20,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]  # the checkout's, wherever this is run
 
-from writers import coverage, devices, face, mixing, tensor, tinygrad_names, torch_names  # noqa: E402
+from writers import coverage, devices, face, measurements, mixing, tensor, tinygrad_names, torch_names  # noqa: E402
 
 #: A name → what gives the files that it writes, and their text.
 WRITERS: dict[str, Callable[[], dict[str, str]]] = {
@@ -31,6 +32,7 @@ WRITERS: dict[str, Callable[[], dict[str, str]]] = {
         "docs/tinygrad_names.md": tinygrad_names.page(),
     },
     "dtypes": lambda: {"docs/dtypes.md": mixing.mixing_page()},
+    "measurements": lambda: {"docs/internals/measurements.md": measurements.page()},
     "devices": lambda: {"docs/devices.md": devices.page()},
     "face": lambda: {"lazygrad/tensor/face.pyi": face.face_stub()},
 }

@@ -62,7 +62,7 @@ PACKING = 4.0
 ROW_BYTES = 1024
 #: The share of the cycles lost for a row that copies lose, which have several under way, and tiles with a
 #: lane in each row, which go on in all of these. With a fourth, panels of 64 x 3,072 x 768 take 1.16 of the
-#: time, tiles of the convolution of `bench choices` 1.13; with a thirty-second, one of its transformer 1.2.
+#: time, tiles of the convolution of `bench replay` 1.13; with a thirty-second, one of its transformer 1.2.
 SHARED_ROWS = 1 / 16
 
 

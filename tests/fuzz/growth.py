@@ -43,8 +43,8 @@ def usage() -> Usage:
 def growth(turn: Callable[[int], Any], turns: int) -> dict[str, float]:
     """What a turn adds for good: the least of several windows, of those things that grow.
 
-    In a process that has run many tests, a cache may fill for longer than a few turns: what seems to grow then
-    is looked at in many.
+    In a process that has run many tests, a cache may fill for longer than a few turns. So what seems to grow
+    in few is looked at in many.
     """
     found = _added(turn, turns)
     return _added(turn, MANY) if found and turns < MANY else found

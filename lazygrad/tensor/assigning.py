@@ -24,8 +24,12 @@ from .face import Tensor
 from .live import alive
 from .modes import mode
 from .places import devices_text, meeting
-from .storage import Storage, base_of, chain_to
+from .storage import Storage, base_of, chain_to, is_in_memory, overdue
 from .trace import user_line
+
+#: So often a tensor that is not in memory is written before it is computed with what is computed next: more
+#: often than a function writes what it has made, which is best computed together with what reads it.
+MOST_WRITES = 16
 
 
 class Assigning(Tensor):
@@ -176,11 +180,20 @@ class Assigning(Tensor):
             self._own = True  # as its memory would be
             node = placed(node, self.device)
             self._set(laid_like(node, value_of(self.uop)) if isinstance(self.device, tuple) else node)
+            self._writes = getattr(self, "_writes", 0) + 1
+            if self._writes > MOST_WRITES:
+                overdue.note(self)
         elif 0 not in self.shape:
             with table_lock:  # else another thread's run may move on what is looked at
                 storage.refresh()
                 self._write(storage, node)
         return self
+
+    def _overdue_node(self) -> UOp | None:
+        """The node to compute, where this was written often and is no memory (`storage.Written`)."""
+        self._writes = 0
+        node = latest(self._node())
+        return None if self._storage is not None or is_in_memory(base_of(node)) else node
 
     @staticmethod
     def _memory_like(version: UOp) -> UOp:

@@ -126,7 +126,7 @@ def live_tensors() -> list[Tensor]:
 
 def compute(nodes: Sequence[UOp]) -> None:
     """Compute the values of nodes, and the writes in place that are overdue."""
-    if overdue.storages and observing.by is None:
+    if overdue.written and observing.by is None:
         together = world().size > 1 and any(isinstance(device_of(node), tuple) for node in nodes)
         nodes = [*nodes, *overdue.take(together)]
     realize_nodes(nodes, pending_nodes)

@@ -41,6 +41,7 @@ class TensorCore(metaclass=TrainingFlag):
         "_own",
         "_requires_grad",
         "_storage",
+        "_writes",
         "grad",
     )
     _held: UOp  #: its node, or the call that is to make it
@@ -48,6 +49,7 @@ class TensorCore(metaclass=TrainingFlag):
     _of_value: weakref.ref[TensorCore] | None  #: the tensor, not in memory, of whose value this is a part
     _own: bool  #: a new value (views.py), which may be written once it is realized: no memory is in it twice
     _requires_grad: bool | None  #: None: nobody said
+    _writes: int  #: only there once it was written while it was no memory: how often, since it was computed
     _frozen: bool  #: only there once it was trained and then told not to be: a parameter all the same
     grad: Self | None
     train: ClassVar[type[TrainingMode]] = TrainingMode

@@ -84,9 +84,15 @@ class Storage:
     def note_write(self) -> None:
         """One more write waits. Where it is one of many, it is computed with what is computed next."""
         self.waiting += 1
-        # A capture computes what it has written at its end; what is overdue outside is no part of it.
-        if self.waiting > MOST_WAITING and observing.by is None:
-            overdue.storages[id(self)] = weakref.ref(self)
+        if self.waiting > MOST_WAITING:
+            overdue.note(self)
+
+    def _overdue_node(self) -> UOp | None:
+        """The newest version, if as many writes still wait; see `Written`."""
+        if not self.views():
+            return None
+        self.refresh()
+        return self.version if self.waiting > MOST_WAITING else None
 
     def move_to(self, version: UOp, known: bool = True) -> None:
         """Make every view a view of the new version."""
@@ -117,26 +123,37 @@ class Storage:
 MOST_WAITING = 2
 
 
+class Written(Protocol):
+    """What is written in place: memory, or a tensor that is not in memory."""
+
+    def _overdue_node(self) -> UOp | None:
+        """What is to be computed where more writes wait than should; None: it has been, or nobody has it."""
+
+
 class _Overdue(threading.local):
-    """The memory with more writes that wait, of this thread."""
+    """What has more writes that wait, of this thread."""
 
     def __init__(self) -> None:
-        self.storages: dict[int, weakref.ref[Storage]] = {}
+        self.written: dict[int, weakref.ref[Written]] = {}
+
+    def note(self, written: Written) -> None:
+        # A capture computes what it has written at its end; what is overdue outside is no part of it.
+        if observing.by is None:
+            self.written[id(written)] = weakref.ref(written)
 
     def take(self, together: bool) -> list[UOp]:
-        """What is to be computed of it, once. Memory of several ranks waits until they compute `together`."""
+        """What is to be computed, once. What several ranks have waits until they compute `together`."""
         if together:  # what only garbage holds is none of what all ranks compute
             gc.collect()
         found, several = [], world().size > 1
-        for key, ref in list(self.storages.items()):
-            storage = ref()
-            if several and not together and storage and isinstance(device_of(storage.version), tuple):
-                continue
-            del self.storages[key]
-            if storage is not None and storage.views():
-                storage.refresh()
-                if storage.waiting > MOST_WAITING:
-                    found.append(storage.version)
+        for key, ref in list(self.written.items()):
+            written = ref()
+            node = written._overdue_node() if written is not None else None
+            if node is not None:
+                if several and not together and isinstance(device_of(node), tuple):
+                    continue
+                found.append(node)
+            del self.written[key]
         return found
 
 

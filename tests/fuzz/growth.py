@@ -20,9 +20,9 @@ WARM = 1 / 4
 WINDOWS = 3
 #: Turns in which what seems to grow in fewer is looked at once more.
 MANY = 1000
-#: What each window may add, as what caches hold comes and goes; and each turn. What is left behind is an
-#: object, what holds it and what it holds.
-MOST_BLOCKS, MOST_BLOCKS_OF_A_TURN = 30, 0.1
+#: What each turn may add, and each window: what caches hold comes and goes, and so does what waits to be
+#: computed. What is left behind is an object, what holds it and what it holds.
+OF_A_TURN = 0.1
 #: A turn may do so much more than an early one: what happens in one of several turns.
 MOST_WORK = 1.25
 
@@ -40,17 +40,19 @@ def usage() -> Usage:
     return Usage(GlobalCounters.mem_used, sys.getallocatedblocks(), len(uop.nodes))
 
 
-def growth(turn: Callable[[int], Any], turns: int) -> dict[str, float]:
+def growth(turn: Callable[[int], Any], turns: int, waiting: int = 1) -> dict[str, float]:
     """What a turn adds for good: the least of several windows, of those things that grow.
 
     In a process that has run many tests, a cache may fill for longer than a few turns. So what seems to grow
     in few is looked at in many.
+
+    waiting  how many nodes, with some 20 blocks each, may wait to be computed at one time and not at another
     """
-    found = _added(turn, turns)
-    return _added(turn, MANY) if found and turns < MANY else found
+    found = _added(turn, turns, waiting)
+    return _added(turn, MANY, waiting) if found and turns < MANY else found
 
 
-def _added(turn: Callable[[int], Any], turns: int) -> dict[str, float]:
+def _added(turn: Callable[[int], Any], turns: int, waiting: int) -> dict[str, float]:
     first = int(turns * WARM)
     for number in range(first):
         turn(number)
@@ -64,7 +66,9 @@ def _added(turn: Callable[[int], Any], turns: int) -> dict[str, float]:
         min(later[kind] - earlier[kind] for earlier, later in itertools.pairwise(seen)) / length
         for kind in range(len(Usage._fields))
     ]
-    limits = dict(memory=0.0, blocks=MOST_BLOCKS / length + MOST_BLOCKS_OF_A_TURN, nodes=0.5)
+    limits = dict(
+        memory=0.0, blocks=30 * waiting / length + OF_A_TURN, nodes=2 * waiting / length + OF_A_TURN
+    )
     found = dict(zip(Usage._fields, least, strict=True))
     return {kind: added for kind, added in found.items() if added > limits[kind]}
 

@@ -47,6 +47,8 @@ def growth(turn: Callable[[int], Any], turns: int, waiting: int = 1) -> dict[str
 
     In a process that has run many tests, a cache may fill for longer than a few turns. So what seems to grow
     in few is looked at in many.
+
+    waiting  how many nodes, with some 20 blocks each, may wait to be computed at one time and not at another
     """
     found = _added(turn, turns, waiting)
     return _added(turn, MANY, waiting) if found and turns < MANY else found

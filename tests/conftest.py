@@ -329,7 +329,8 @@ def generators_of_tests(modules: int) -> list[Any]:
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return []
-    held = [vars(module) for name, module in sys.modules.items() if name.startswith("tests.")]
+    # a copy: a thread that a test has left may import something meanwhile
+    held = [vars(module) for name, module in sys.modules.copy().items() if name.startswith("tests.")]
     found = [value for names in held for value in names.values()]
     return list({id(value): value for value in found if isinstance(value, numpy.random.Generator)}.values())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..dtype import DType
 from .registry import Device
@@ -60,15 +60,18 @@ class World:
     each        how many devices every rank has: with two, rank 1 has CPU:2 and CPU:3
     transport   None where nothing is sent: in one process, or where a program is only predicted
     agree       ends the job on all ranks if they are not about to do the same. It is given what, in words;
-                what must be the same on all ranks; and by group of ranks, what must be the same on those
+                what must be the same on all ranks; by group of ranks, what must be the same on those; and
+                whether to wait until all have said so
+    gather      is given a Python value; those of all ranks, in their order
     """
 
     rank: int = 0
     size: int = 1
     transport: Transport | None = None
-    agree: Callable[[str, bytes, Mapping[tuple[int, ...], bytes]], None] | None = None
+    agree: Callable[[str, bytes, Mapping[tuple[int, ...], bytes], bool], None] | None = None
     local_rank: int = 0
     each: int = 1
+    gather: Callable[[Any], list[Any]] | None = None
 
     @property
     def count(self) -> int:

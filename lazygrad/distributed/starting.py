@@ -38,7 +38,7 @@ class _Started:
     channel: SideChannel | None = None
 
 
-def init(seed: int | None = None, timeout: float = 8.0, devices: int = 1) -> None:
+def init(seed: int | None = None, timeout: float = 60.0, devices: int = 1) -> None:
     """Make the world of all processes that mpirun has started; without mpirun, a world of this one.
 
     seed     of the random numbers, the same on all ranks; if not given, rank 0 draws one for all
@@ -110,7 +110,7 @@ def _begin(transport: Transport, timeout: float, devices: int) -> None:
     Device.DEFAULT = f"{kind}:{first}" if first else kind
     _Started.channel = SideChannel(transport, timeout, _life, _end)
     agree, local = _Started.channel.agree, _Started.local_rank
-    set_world(World(transport.rank, transport.size, transport, agree, local, devices))
+    set_world(World(transport.rank, transport.size, transport, agree, local, devices, transport.gather))
     sys.excepthook = _excepthook
     if in_main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminated)

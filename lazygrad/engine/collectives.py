@@ -54,17 +54,17 @@ def prepare(ast: UOp, target: Any, source: Any) -> Callable[[], Request | None]:
     return transport.prepare(arg.kind, ranks, op, sends, _parts(into, arg.receives, size), dtype)
 
 
-#: What all ranks have agreed on, and so many at most. Lengths are no part of it: they may be new on one rank
-#: and known on another, and then only one of them would ask.
+#: What this rank has agreed on with all others, and so many at most. It waits for no answer then.
 _agreed: set[bytes] = set()
 _MOST_AGREED = 4096
 
 
 def agree(asts: Iterable[UOp]) -> None:
-    """Before collectives run for the first time: compare them with those of the other ranks.
+    """Before the collectives of a plan run: compare them with those of the other ranks.
 
     A rank that begins others would wait in vain, or take other numbers for its own. What a group of ranks
-    sends must be the same on those ranks; what is sent by how many, and what was planned, on all.
+    sends must be the same on those ranks; what is sent by how many, and what was planned, on all. A rank says
+    so each time, since it does not know to whom of the others it is new.
     """
     world_agrees, planned = world().agree, take_planned()
     if world_agrees is None:
@@ -72,19 +72,29 @@ def agree(asts: Iterable[UOp]) -> None:
     plan = [(ast.arg, ast.dtype) for ast in asts]
     kinds = [f"{arg.kind} {arg.op} of {dtype} by {len(arg.group)}" for arg, dtype in plan]
     alike = _digest([*kinds, planned.hex()])
-    if alike in _agreed:
-        return
     groups: dict[tuple[int, ...], list[str]] = {}
     for (arg, _), kind in zip(plan, kinds, strict=True):
         ranks = owners(arg.group)
         groups.setdefault(ranks, []).append(f"{kind}: {_lengths(arg)}")
+    digests = {ranks: _digest(each) for ranks, each in groups.items()}
+    known = b"".join([alike, *digests.values()])
     first = ", ".join([f"{arg.kind} of {dtype} {_lengths(arg)}" for arg, dtype in plan[:3]])
     more = ", ..." if len(plan) > 3 else ""
     what = f"graph {alike.hex()[:6]} with {len(plan)} collectives ({first}{more})"
-    world_agrees(what, alike, {ranks: _digest(each) for ranks, each in groups.items()})
+    world_agrees(what, alike, digests, known not in _agreed)
     if len(_agreed) >= _MOST_AGREED:
         _agreed.clear()
-    _agreed.add(alike)
+    _agreed.add(known)
+
+
+#: Called after each run of a list in which ranks send each other something, on all ranks alike.
+after_sending: list[Callable[[], None]] = []
+
+
+def note_sent() -> None:
+    """A list in which ranks send each other something has run."""
+    for each in after_sending:
+        each()
 
 
 def _lengths(arg: CollectiveArg) -> str:

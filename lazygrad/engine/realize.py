@@ -37,7 +37,7 @@ from ..schedule.kernelize import kernelize, planning
 from ..schedule.readers import Pending
 from ..schedule.versions import latest, next_version
 from .arena import Arena, place_intermediates
-from .collectives import Flying, Hazards, agree, start, text_of
+from .collectives import Flying, Hazards, agree, note_sent, start, text_of
 from .growing import make_ready
 from .index_errors import look, note_launch, problem_of
 
@@ -156,6 +156,8 @@ def run_schedule(items: Sequence[ScheduleItem]) -> bool:
             if arena is not None:
                 arena.close()
         mark.running.release()
+    if sent:
+        note_sent()
     return True
 
 

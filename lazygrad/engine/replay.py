@@ -40,7 +40,7 @@ from .actions import (
     run_copy,
     without_constant_copies,
 )
-from .collectives import Flying, prepare, text_of
+from .collectives import Flying, note_sent, prepare, text_of
 from .index_errors import note_launch, problem_of
 from .realize import observers, report_run
 
@@ -369,6 +369,8 @@ class Replay:
         self.handles[:changing] = [None] * changing
         if self.reports:
             self._look()
+        if self._flying is not None:
+            note_sent()
 
     def _wait_and_start(self, number: int, batch: Batch, each: bool) -> None:
         """Wait for the collectives whose memory a batch needs, and start its own."""

@@ -17,6 +17,7 @@ from ..schedule.multi import layout_of_value
 from ..schedule.parts import multi
 from ..schedule.rank_groups import groups_here
 from ..tensor import Function, Tensor
+from .copies import check_equal, watch
 from .pipelines import Pipeline as Pipeline
 from .state import get_state_dict
 
@@ -87,10 +88,22 @@ def data_parallel(model: Any, mesh: Mesh) -> None:
     """A copy of a model on each device of a mesh; batches are split (`DataLoader(mesh=...)`).
 
     Each device computes the gradients of its examples, and they are summed over the devices. All copies make
-    the same step, so they stay equal.
+    the same step, so they stay equal. RuntimeError on all ranks where they are not, now or after one of every
+    1,000 steps.
     """
-    for tensor in get_state_dict(model).values():
-        tensor.shard_(mesh)
+    _lay(get_state_dict(model), mesh, lambda name, tensor: None)
+
+
+def _lay(
+    tensors: Mapping[str, Tensor], mesh: Mesh, way: Callable[[str, Tensor], dict[int, str] | None]
+) -> None:
+    """Lay tensors on a mesh, each in its way. Those that are copied have to be equal, and are watched."""
+    ways = {name: way(name, tensor) for name, tensor in tensors.items()}
+    copied = {name: tensor for name, tensor in tensors.items() if ways[name] is None}
+    check_equal(copied)
+    for name, tensor in tensors.items():
+        tensor.shard_(mesh, ways[name])
+    watch(copied)
 
 
 def split_optimizer(optimizer: Any, mesh: Mesh, axis: str = "data") -> None:
@@ -114,9 +127,12 @@ def fully_sharded(model: Any, mesh: Mesh, axis: str = "data") -> None:
     optimizer keeps (make it afterwards) take the memory of one device divided by their number. A tensor with
     fewer elements along each axis than there are devices is copied.
     """
-    for tensor in get_state_dict(model).values():
+
+    def way(name: str, tensor: Tensor) -> dict[int, str] | None:
         along = _split_along(tensor, mesh.size(axis))
-        tensor.shard_(mesh, None if along is None else {along: axis})
+        return None if along is None else {along: axis}
+
+    _lay(get_state_dict(model), mesh, way)
 
 
 #: An axis may be split if the largest part is no more than by this much larger than an even one.
@@ -162,8 +178,7 @@ def tensor_parallel(
             found[weight] = along
             if along == 0:
                 found[weight.removesuffix("weight") + "bias"] = 0
-    for name, tensor in tensors.items():
-        tensor.shard_(mesh, {found[name]: axis} if name in found else None)
+    _lay(tensors, mesh, lambda name, tensor: {found[name]: axis} if name in found else None)
 
 
 def whole_sequence(

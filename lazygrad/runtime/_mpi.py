@@ -141,11 +141,19 @@ class Transport:
 
     def broadcast(self, value: Any) -> Any:
         """What rank 0 was given, on all ranks: any value that can be pickled."""
-        self.last = self.waiting = "broadcast of a Python value"
+        return self._of_all("broadcast of a Python value", self.comm.bcast, value)
+
+    def gather(self, value: Any) -> list[Any]:
+        """What each rank was given, on all ranks, in their order: values that can be pickled."""
+        found: list[Any] = self._of_all("gathering of Python values", self.comm.allgather, value)
+        return found
+
+    def _of_all(self, label: str, function: Callable[[Any], Any], value: Any) -> Any:
+        self.last = self.waiting = label
         self._note_begin()
         try:
             self.until(self.comm.Ibarrier().Test)
-            return self.comm.bcast(value)
+            return function(value)
         finally:
             self.waiting = None
 

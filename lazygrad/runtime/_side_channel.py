@@ -27,9 +27,10 @@ from ._mpi import SLEEP, Transport
 
 #: Seconds between two lines of a rank.
 BEAT = 0.25
-#: Seconds in which nothing changes while all ranks wait for different things. For one thing it may take so
-#: many times the limit, since a message may be large and a network slow.
-DIFFERENT, SAME_TIMES = 2.0, 6
+#: Seconds in which nothing changes while all ranks wait for different things: at least so many, or this part
+#: of the limit, since a rank that has its part of a large message goes on while others still get theirs. For
+#: one thing it may take so many times the limit.
+DIFFERENT, DIFFERENT_PART, SAME_TIMES = 2.0, 0.25, 6
 #: Seconds that a rank which ended may be waited for: its last line may still be on its way.
 ENDED = 1.0
 #: Seconds that a rank leaves to the one before it, to say that rank 0 is gone.
@@ -48,8 +49,15 @@ class Rank:
         now = time.monotonic()
         self.heard = self.changed = now
         self.last, self.waiting, self.life = "none", None, None
-        self.waited_since = now
+        self.begun = 0  #: how many collectives
         self.ended = False
+
+    @property
+    def still(self) -> float:
+        """For how many seconds it has said that it does the same. What it does since it was heard of is not
+        known: it may only have got no core to say so.
+        """
+        return self.heard - self.changed
 
     def name(self) -> str:
         """What people know it by."""
@@ -74,6 +82,7 @@ class Rank:
         if line["life"] != self.life or line["waiting"] != self.waiting or line["last"] != self.last:
             self.changed = now
         self.last, self.waiting, self.life = line["last"], line["waiting"], line["life"]
+        self.begun = line["begun"]
         self.ended = self.ended or line["ended"]
 
 
@@ -95,6 +104,8 @@ def differ(one: int, vote: Vote, other: int, others: Vote) -> bool:
     return any(vote.groups.get(group) != others.groups.get(group) for group in common)
 
 
+#: Which agreement: how many collectives the rank has begun before, and which one since then.
+Number = tuple[int, int]
 _NO_GROUPS: Mapping[tuple[int, ...], bytes] = {}
 
 
@@ -113,8 +124,9 @@ class SideChannel:
         self.rank, self.size = transport.rank, transport.size
         self._lock = threading.RLock()
         self._heard = threading.Condition(self._lock)
-        self._agreed = self._asked = 0
-        self._votes: dict[int, dict[int, Vote]] = {}
+        self._agreed: Number = (-1, 0)
+        self._asked: Number = (-1, 0)
+        self._votes: dict[Number, dict[int, Vote]] = {}
         self._ended = False
         self.fault: str | None = None  #: why the job ends
         self.leaving = False  #: whether the launcher has told this rank to end
@@ -165,25 +177,36 @@ class SideChannel:
 
     # ---- what this rank says ----
 
-    def agree(self, what: str, digest: bytes, groups: Mapping[tuple[int, ...], bytes] = _NO_GROUPS) -> None:
+    def agree(
+        self,
+        what: str,
+        digest: bytes,
+        groups: Mapping[tuple[int, ...], bytes] = _NO_GROUPS,
+        waits: bool = True,
+    ) -> None:
         """Return when all ranks have called this with the same; if one has not, the job ends and says which.
 
         what    in words, for the message         digest  what must be the same
         groups  ranks, and what must be the same on those
+        waits   False where this rank knows it already and goes on at once. What others know is theirs: one to
+                which it is new compares it with what this one says, and one that replays it says nothing, and
+                agrees by having begun more.
         """
         among = {",".join(map(str, ranks)): each.hex() for ranks, each in groups.items()}
-        with self._lock:
-            self._asked += 1
-            number = self._asked
+        with self._lock:  # no beat comes in between, which would say that more was begun
+            begun, last = self.transport.begun, self._asked
+            number = self._asked = (begun, last[1] + 1 if last[0] == begun else 0)
+            self._say({"agree": number, "what": what, "digest": digest.hex(), "groups": among})
+        if not waits:
+            return
         self.transport.waiting = f"the agreement on {what}"
         try:
-            self._say({"agree": number, "what": what, "digest": digest.hex(), "groups": among})
             while not self._is_agreed(number):
                 self.transport.advance()  # another rank may wait for what this one has begun
         finally:
             self.transport.waiting = None
 
-    def _is_agreed(self, number: int) -> bool:
+    def _is_agreed(self, number: Number) -> bool:
         """Whether all ranks agree on this by now; it waits for a moment if they do not."""
         with self._heard:
             return self._heard.wait_for(
@@ -215,8 +238,9 @@ class SideChannel:
                 "last": f"{transport.last} (number {transport.begun})",
                 "waiting": transport.waiting or transport.waits_elsewhere(),
                 "ended": self._ended,
+                "begun": transport.begun,
+                "life": [transport.steps, transport.begun, self._life()],
             }
-            | {"life": [transport.steps, transport.begun, self._life()]}
         )
 
     def _say(self, line: dict[str, Any]) -> None:
@@ -252,6 +276,8 @@ class SideChannel:
             now = time.monotonic()
             if data is None:
                 if now - heard > self.timeout:
+                    if self._ended:  # rank 0 stops looking when all have ended; this one may still write
+                        return
                     self._leave_to_others()
                     self._stop(f"{self.ranks[0].silent(self.timeout)}; {self._own()}")
                 continue
@@ -259,7 +285,7 @@ class SideChannel:
             for line in self._lines(0, data):
                 if "agreed" in line:
                     with self._heard:
-                        self._agreed = line["agreed"]
+                        self._agreed = tuple(line["agreed"])
                         self._heard.notify_all()
                 elif "stop" in line:
                     self.fault = line["stop"]
@@ -314,17 +340,22 @@ class SideChannel:
     def _hear(self, number: int, line: dict[str, Any]) -> None:
         rank = self.ranks[number]
         if "agree" in line:
-            self._vote(number, line["agree"], Vote(line["what"], line["digest"], line["groups"]))
+            self._vote(number, tuple(line["agree"]), Vote(line["what"], line["digest"], line["groups"]))
         elif "failed" in line:
             self._stop(f"{rank.name()} {line['failed']}; its last collective was {rank.last}")
         else:
+            begun = rank.begun
             rank.hear(line)
+            if rank.begun > begun and self._votes:
+                with self._heard:
+                    self._count_votes()
 
-    def _vote(self, number: int, about: int, vote: Vote) -> None:
+    def _vote(self, number: int, about: Number, vote: Vote) -> None:
         with self._heard:
             votes = self._votes.setdefault(about, {})
             others = [each for each in votes if differ(each, votes[each], number, vote)]
             votes[number] = vote
+            self.ranks[number].begun = max(self.ranks[number].begun, about[0])
             if others:
                 names = sorted([*others[:3], number])
                 texts = "; ".join([f"{self.ranks[each].name()}: {votes[each].what}" for each in names])
@@ -334,11 +365,21 @@ class SideChannel:
                     "must run the same code on the same shapes; the last collective of "
                     f"{rank.name()} was {rank.last}"
                 )
-            if len(votes) == self.size:
+            self._count_votes()
+
+    def _count_votes(self) -> None:
+        """Tell what all agree on: each rank has said so, or has begun what comes behind it."""
+        done = [
+            about
+            for about, votes in self._votes.items()
+            if all(rank.number in votes or rank.begun > about[0] for rank in self.ranks)
+        ]
+        if done:
+            for about in done:
                 del self._votes[about]
-                self._agreed = about
-                self._heard.notify_all()
-                self._tell_all({"agreed": about})
+            self._agreed = max(self._agreed, *done)
+            self._heard.notify_all()
+            self._tell_all({"agreed": self._agreed})
 
     def _tell_all(self, line: dict[str, Any]) -> None:
         data = json.dumps(line).encode() + b"\n"
@@ -373,12 +414,12 @@ def find_fault(ranks: Sequence[Rank], now: float, timeout: float) -> str | None:
     waiting = [rank for rank in ranks if rank.waiting is not None]
     if not waiting:
         return None
-    still = min(now - rank.changed for rank in waiting)
+    still = min(rank.still for rank in waiting)
     others = [rank for rank in ranks if rank.waiting is None]
     ended = [rank for rank in others if rank.ended]
     if ended and still > ENDED and len(ended) == len(others):
         return f"{_first(ended)}, and others wait for it: {_first(waiting)}"
-    idle = [rank for rank in others if not rank.ended and now - rank.changed > timeout]
+    idle = [rank for rank in others if not rank.ended and rank.still > timeout]
     if idle and still > timeout and len(idle) + len(ended) == len(others):
         return (
             f"{idle[0].name()} hangs: for {timeout:g} s it has run nothing of lazygrad, while "
@@ -387,7 +428,7 @@ def find_fault(ranks: Sequence[Rank], now: float, timeout: float) -> str | None:
         )
     if not others:
         alike = len({rank.waiting for rank in waiting}) == 1
-        if still > (timeout * SAME_TIMES if alike else DIFFERENT):
+        if still > (timeout * SAME_TIMES if alike else max(DIFFERENT, timeout * DIFFERENT_PART)):
             what = "no message has come" if alike else "all ranks wait, for different things"
             return f"{what}: {'; '.join(rank.doing() for rank in ranks[:8])}"
     return None

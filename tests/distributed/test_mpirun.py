@@ -141,6 +141,22 @@ def test_a_rank_is_killed_and_another_mesh_goes_on(tmp_path: Path) -> None:
     assert losses(after.out) == pytest.approx({s: expected[s] for s in (saved + 1, saved + 2)}, rel=1e-5)
 
 
+@pytest.mark.slow
+@needs("mpi")
+@pytest.mark.parametrize(
+    ("when", "said"),
+    [
+        ("start", "in 'weight', 'bias', before it is divided: let all ranks make it with the same seed"),
+        ("later", "in 'bias', after 8 runs in which ranks sent each other something"),
+    ],
+)
+def test_copies_that_are_not_equal_are_an_error_on_all_ranks(when: str, said: str) -> None:
+    ended = run(2, "seeds.py", when)
+    assert ended.status != 0
+    text = f"RuntimeError: the copies of a model are not equal: rank 1 has other numbers than rank 0 {said}"
+    assert ended.error.count(f"\n{text}") == 2, ended.error
+
+
 #: What the last rank does instead of what the others do, and what rank 0 says of it.
 FAULTS = {
     "raises": "rank 1 (host HOST) raised KeyError: 'lost'; its last collective was all_reduce (ADD)",

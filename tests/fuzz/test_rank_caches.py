@@ -1,0 +1,145 @@
+"""Ranks with different caches are about to do the same, whatever each of them has stored.
+
+What ranks tell each other before they send something is noted here of one rank after another, in this
+process: their messages do not matter for it. Caches are new, of an earlier run, shared, or left by a run with
+other sizes. Real ranks play a few of these programs.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from lazygrad.config import Context
+from lazygrad.device import Device
+from lazygrad.device.world import World, set_world
+from lazygrad.distributed import Mesh
+from lazygrad.engine import collectives
+from lazygrad.schedule import alike, kernelize
+from tests.distributed.mpi import run
+from tests.distributed.programs.caches import train
+from tests.fuzz.harness import fuzz_seed, number_of
+from tests.helpers import needs
+
+
+class Job(NamedTuple):
+    """ranks: how many; sizes: of the batches; shared: whether the ranks have one cache; emptied: the caches
+    of these ranks are removed before.
+    """
+
+    ranks: int
+    sizes: tuple[int, ...]
+    shared: bool
+    emptied: tuple[int, ...]
+
+
+def jobs(drawn: random.Random, count: int) -> list[Job]:
+    """Jobs that follow each other: most have the caches that those before have left."""
+    found = []
+    for _ in range(count):
+        ranks = drawn.choice((2, 2, 3))
+        sizes = tuple(drawn.choices((8, 7, 9, 6, 16), k=drawn.choice((1, 2, 3))))
+        emptied = tuple(rank for rank in range(ranks) if drawn.random() < 0.3)
+        found.append(Job(ranks, sizes, drawn.random() < 0.3, emptied))
+    return found
+
+
+class Nothing:
+    """A transport that brings nothing: what is received stays as it is.
+
+    begun  how many collectives this rank has begun
+    """
+
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank, self.size, self.begun = rank, size, 0
+
+    def prepare(self, *of: Any) -> Any:
+        def begin() -> Any:
+            self.begun += 1
+            return self
+
+        return begin
+
+    def wait(self) -> None:
+        pass
+
+    def test(self) -> bool:
+        return True
+
+
+Said = tuple[int, bytes]
+
+
+def told(job: Job, rank: int, cache: Path) -> list[Said]:
+    """What a rank says in a job: how many collectives it has begun before, and what must be alike."""
+    said: list[Said] = []
+    transport = Nothing(rank, job.ranks)
+
+    def agree(what: str, digest: bytes, groups: Any, waits: bool) -> None:
+        said.append((transport.begun, digest + b"".join(groups.values())))
+
+    kernelize.clear_templates()
+    collectives._agreed.clear()
+    alike.take_planned()
+    default = Device.DEFAULT
+    before = set_world(World(rank, job.ranks, transport, agree))
+    Device.DEFAULT = f"CPU:{rank}" if rank else "CPU"
+    cache.mkdir(exist_ok=True)
+    try:
+        with Context(CACHEDB=str(cache / "cache.db")):
+            for _ in train(job.sizes, Mesh(job.ranks, "data")):
+                pass
+    finally:
+        set_world(before)
+        Device.DEFAULT = default
+        alike.take_planned()
+    return said
+
+
+def place_of(folder: Path, job: Job, rank: int) -> Path:
+    return folder / ("shared" if job.shared else str(rank))
+
+
+def check(folder: Path, play: Sequence[Job]) -> None:
+    for job in play:
+        for rank in job.emptied:
+            shutil.rmtree(place_of(folder, job, rank), ignore_errors=True)
+        first, *others = [told(job, rank, place_of(folder, job, rank)) for rank in range(job.ranks)]
+        assert first
+        assert all(other == first for other in others), job
+
+
+def test_what_ranks_say_does_not_depend_on_their_caches(tmp_path: Path) -> None:
+    check(tmp_path, [Job(2, (8,), False, ()), Job(2, (7,), False, (1,))])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(8))
+def test_random_jobs(tmp_path: Path, part: int) -> None:
+    check(tmp_path, jobs(random.Random(number_of(fuzz_seed(), part)), 6))
+
+
+#: Caches of earlier runs, one that is emptied, one that is shared; and then sizes that are not even.
+PLAYED = [
+    Job(2, (8, 7), False, ()),
+    Job(2, (8, 7), False, (1,)),
+    Job(2, (7, 8), True, ()),
+    Job(3, (8,), True, ()),
+    Job(3, (8, 7), False, (0,)),
+]
+
+
+@pytest.mark.slow
+@needs("mpi")
+def test_ranks_with_different_caches_train_as_one_process_does(tmp_path: Path) -> None:
+    for job in PLAYED:
+        for rank in job.emptied:
+            shutil.rmtree(place_of(tmp_path, job, rank), ignore_errors=True)
+        ended = run(job.ranks, "caches.py", tmp_path, int(job.shared), ",".join(map(str, job.sizes)))
+        assert ended.status == 0, ended.error
+        assert [*map(float, ended.out.split())] == pytest.approx(list(train(job.sizes, None)), rel=1e-4)

@@ -285,6 +285,10 @@ def _of_hugging_face(place: pathlib.Path) -> tuple[Sizes, Source, dict[str, Any]
         raise NotImplementedError(f"{path}: encoder_ffn_dim and decoder_ffn_dim differ")
     if config.get("activation_function", "gelu") != "gelu" or config.get("scale_embedding"):
         raise NotImplementedError(f"{path}: only gelu, and embeddings that are not scaled, are known")
+    if not config.get("tie_word_embeddings", True):
+        raise NotImplementedError(
+            f"{path}: tie_word_embeddings=False: only models whose logits come from the embeddings are known"
+        )
     _check(sizes, path)
     made = place / "generation_config.json"
     said = {**config, **(read_json(made) if made.is_file() else {})}

@@ -116,6 +116,12 @@ def test_every_field_is_followed_or_refused(name: str, tmp_path: Path) -> None:
 # ---- files that no class describes ----
 
 
+def test_a_whisper_model_with_a_head_of_its_own(tmp_path: Path) -> None:
+    write_json(tmp_path / "config.json", {**WHISPER, "tie_word_embeddings": False})
+    with pytest.raises(NotImplementedError, match="tie_word_embeddings=False: only models whose logits"):
+        Whisper.load(tmp_path)
+
+
 @pytest.mark.parametrize("change", [{"is_decoder": True}, {"add_cross_attention": True}])
 def test_what_an_encoder_is_not(change: dict[str, Any]) -> None:
     with pytest.raises(NotImplementedError, match="encoders see a whole text, and no other"):

@@ -140,6 +140,8 @@ def _row(node: UOp, number: dict[UOp, int]) -> str:
 def _arg_text(node: UOp) -> str:
     if node.op in MOVEMENT and node.op is not Ops.PERMUTE:
         return _shape_text(node)  # where a part begins is a number
+    if node.op is Ops.DEFINE_GLOBAL:
+        return ""  # which argument it is says its place in the kernel's list
     try:
         return lasting_text(node.arg)
     except Unlasting:

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..ir.ops import TRANSFERS, Ops
 from ..ir.uop import UOp
 from ..structure import NEAR, structure_of
 from .in_memory import is_held
 
+#: What is in memory before anything reads it, whether it is computed in this plan or was in another one.
+_STORED = frozenset((Ops.CONTIGUOUS, Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, Ops.SCATTER, *TRANSFERS))
+
 
 def near(*values: UOp) -> Callable[[], str]:
-    """Gives the structure of values: what they are made of, as far as it is near."""
-    return lambda: structure_of(values, is_held, NEAR)
+    """Gives the structure of values: what they are made of, down to memory, as far as it is near.
+
+    A jit's arguments are in memory when it is called; without a jit they may be copied in the same plan.
+    """
+
+    def is_memory(node: UOp) -> bool:
+        return is_held(node) or (node.op in _STORED and node not in values)
+
+    return lambda: structure_of(values, is_memory, NEAR)

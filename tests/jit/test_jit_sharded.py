@@ -29,6 +29,7 @@ def replayed(fxn: TinyJit) -> bool:
 # *** arguments and results
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("axis", [0, 1, None])
 @pytest.mark.parametrize("devices", [TWO, FOUR], ids=len)
 def test_arguments_and_results(axis, devices):

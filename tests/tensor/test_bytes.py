@@ -57,6 +57,7 @@ def test_extremes():
     np.testing.assert_array_equal(found.numpy(), products(every[:, 0].copy(), every[:, 1].copy()))
 
 
+@pytest.mark.choice
 def test_short_sums_of_integers_stay_in_the_loop_of_another():
     x = Tensor.ones(64, 512, 8).contiguous().realize().cast("int32")
     assert len((x * 3).sum(-1).float().sum(-1).schedule()) == 1

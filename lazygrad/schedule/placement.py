@@ -205,7 +205,7 @@ class Placement:
             return False
         if self.room < 0:
             leaves = {source for each in self.order for source in each.src if is_held(source)}
-            known = [*leaves, *self.graph.results]
+            known = [*(each for each in leaves if each.op is not Ops.KERNEL), *self.graph.results]
             self.room = max(SMALL, sum(numel(each) * each.dtype.itemsize for each in known))
         if numel(node) * node.dtype.itemsize > self.room:
             return False

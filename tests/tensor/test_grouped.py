@@ -113,7 +113,7 @@ def test_columns_are_shared_among_the_cores(turned: bool) -> None:
     found = grouped_product(Tensor(x), lying(weight, turned), Tensor(ends))
     kernel = found.schedule()[-1].ast
     (cut,) = routine_program(kernel, LLVMRenderer(Device["CPU"].renderer.target)).opts or [None]
-    assert cut is None or cut.amount >= 4  # None on one core
+    assert cut is None or cut.amount >= 2  # None on one core
     np.testing.assert_allclose(found.numpy(), products(x, weight, ends), rtol=1e-4, atol=1e-5)
 
 

@@ -125,7 +125,9 @@ def play(
         except (ValueError, NotImplementedError) as error:
             (found.refused if not same or name else found.wrong).append(f"{what}: {error}")
             continue
-        if got.shape != expected.shape or np.abs(got - expected).max() > 1e-4:
+        if got.shape != expected.shape or np.abs(got - expected).max() > 1e-4 * max(
+            1, np.abs(expected).max()
+        ):
             off = np.abs(got - expected).max() if got.shape == expected.shape else got.shape
             found.wrong.append(f"{what}: off by {off}")
         else:

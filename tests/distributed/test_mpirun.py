@@ -166,7 +166,7 @@ FAULTS = {
     "sleeps": "rank 1 (host HOST) hangs: for LIMIT s it has run nothing of lazygrad, while rank 0",
     "ends": "rank 1 (host HOST) has ended; its last collective was all_reduce (ADD)",
     "has another plan": "ranks are about to do different things",
-    "begins another": "all ranks wait, for different things: rank 0 (host HOST) waits in",
+    "begins another": "ranks are about to do different things",
 }
 #: Each takes seconds, so some of them are played, others for each day.
 KINDS = sorted(FAULTS) if EXHAUSTIVE else sorted(random.Random(SEED).sample(sorted(FAULTS), 3))

@@ -1,13 +1,15 @@
 """What a program that does the same thing again and again takes for each turn: memory, objects, nodes, work.
 
 What is measured is counted, not timed, so that a busy machine changes nothing. Caches may still fill, and a
-program may be compiled late. So the turns are cut into windows, and what grows for ever grows in each.
+program may be compiled late; what others have left may go. So the turns are cut into windows, and what grows
+for ever grows in most.
 """
 
 from __future__ import annotations
 
 import gc
 import itertools
+import statistics
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -17,7 +19,7 @@ from lazygrad.ir import uop
 
 #: Turns before anything is counted, as a share of all: recipes and lists are made at the third to eighth.
 WARM = 1 / 4
-WINDOWS = 3
+WINDOWS = 5
 #: Turns in which what seems to grow in fewer is looked at once more.
 MANY = 1000
 #: What each turn may add, and each window: what caches hold comes and goes, and so does what waits to be
@@ -36,12 +38,13 @@ class Usage(NamedTuple):
 
 
 def usage() -> Usage:
+    """What is in use as it is: `mem_used` would take back what has ended first, which may be what grows."""
     gc.collect()
-    return Usage(GlobalCounters.mem_used, sys.getallocatedblocks(), len(uop.nodes))
+    return Usage(GlobalCounters.held, sys.getallocatedblocks(), len(uop.nodes))
 
 
 def growth(turn: Callable[[int], Any], turns: int, waiting: int = 1) -> dict[str, float]:
-    """What a turn adds for good: the least of several windows, of those things that grow.
+    """What a turn adds for good: the median of several windows, of those things that grow.
 
     waiting  how many nodes, with some 20 blocks each, may wait to be computed at one time and not at another
 
@@ -64,14 +67,14 @@ def _added(turn: Callable[[int], Any], turns: int, waiting: int) -> dict[str, fl
         for number in range(length):
             turn(first + window * length + number)
         seen.append(usage())
-    least = [
-        min(later[kind] - earlier[kind] for earlier, later in itertools.pairwise(seen)) / length
+    usual = [
+        statistics.median(later[kind] - earlier[kind] for earlier, later in itertools.pairwise(seen)) / length
         for kind in range(len(Usage._fields))
     ]
     limits = dict(
         memory=0.0, blocks=30 * waiting / length + OF_A_TURN, nodes=2 * waiting / length + OF_A_TURN
     )
-    found = dict(zip(Usage._fields, least, strict=True))
+    found = dict(zip(Usage._fields, usual, strict=True))
     return {kind: added for kind, added in found.items() if added > limits[kind]}
 
 

@@ -226,15 +226,15 @@ LAYERS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
 
 
 def trained(layer: str) -> Callable[[int], Any]:
-    """Steps of a plain loop that reads the loss."""
+    """Steps of a plain loop that reads the loss. What the layer is given follows from weights that move."""
     make, shape = LAYERS[layer]
-    x, body, head = batch(*shape), make(), nn.Linear(shape[-1], 1)
-    optimizer = optim.SGD([*get_parameters(body), *get_parameters(head)], lr=1e-3)
+    x, first, body, head = batch(*shape), nn.Linear(shape[-1], shape[-1]), make(), nn.Linear(shape[-1], 1)
+    optimizer = optim.SGD([p for each in (first, body, head) for p in get_parameters(each)], lr=1e-3)
 
     def turn(number: int) -> None:
         with Tensor.train():
             optimizer.zero_grad()
-            loss = head(body(x)).square().mean()
+            loss = head(body(first(x))).square().mean()
             loss.backward()
             optimizer.step()
             loss.item()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 from ..config import JIT_NESTED
 from ..device import Buffer
@@ -79,6 +81,8 @@ class Capture(Observer):
         self.read_values: dict[str, int] = {}  # what Python read of bound Variables, by name
         self.limits: dict[UOp, None] = {}  # index expressions that must not be negative
         self._known: set[Buffer] = set()
+        self._made: dict[int, weakref.ref[Any]] = {}
+        self._written: dict[int, weakref.ref[Any]] = {}
 
     def note(self, item: ScheduleItem) -> None:
         """About to run: memory that has none yet is new in this call."""
@@ -111,6 +115,22 @@ class Capture(Observer):
         self.limits[room] = None
 
     # *** as an Observer
+
+    def made(self, tensor: Any) -> None:
+        self._made[id(tensor)] = weakref.ref(tensor)
+
+    def wrote(self, written: Any) -> None:
+        self._written[id(written)] = weakref.ref(written)
+
+    def is_made(self, tensor: Any) -> bool:
+        """Whether the function has made this tensor."""
+        ref = self._made.get(id(tensor))
+        return ref is not None and ref() is tensor
+
+    def is_written(self, written: Any) -> bool:
+        """Whether the function has written this memory, or this tensor."""
+        ref = self._written.get(id(written))
+        return ref is not None and ref() is written
 
     def value_is_read(self) -> None:
         """A value read by Python in a capture would be frozen: every replay would go on with it."""

@@ -19,7 +19,7 @@ from ..shape import shape_text
 from ..tensor import Tensor
 from ..tensor.computing import live_tensors, pending_nodes
 from ..tensor.storage import Storage, base_of, is_in_memory, versions_of
-from .capture import unrecorded
+from .capture import Capture, unrecorded
 from .errors import JitError
 from .layout import buffers_of, moved, moves_of
 from .tensor_memory import copied_whole, is_in_place, place_of, put_into_memory, version_in, whole_memory
@@ -37,8 +37,8 @@ class Session:
     Nothing is held: what the function lets go of, such as the last step's gradients, gives its memory back.
     """
 
-    def __init__(self) -> None:
-        self._born = {id(tensor): weakref.ref(tensor) for tensor in live_tensors()}
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
         self._saved: list[tuple[Tensor, UOp, Storage | None, bool]] = []
         self._copies: list[tuple[Tensor, str]] = []
         self._gradients: dict[int, _Was | None] = {}
@@ -48,9 +48,8 @@ class Session:
         self._renamed: list[tuple[weakref.ref[UOp], weakref.ref[UOp]]] = []
 
     def existed(self, tensor: Tensor) -> bool:
-        """Whether the tensor is older than the capture."""
-        ref = self._born.get(id(tensor))
-        return ref is not None and ref() is tensor
+        """Whether the tensor is none that the function has made: older than the capture, or another thread's."""
+        return not self._capture.is_made(tensor)
 
     def prepare(self, tensor: Tensor, spec: TensorSpec) -> list[Buffer]:
         """Put an argument into whole, contiguous memory, and say in `spec` how it is.
@@ -118,6 +117,8 @@ class Session:
         wanted = [tensor._needs_memory() for tensor in results]
         made = [tensor for tensor in results if not self.existed(tensor)]
         for tensor in live_tensors():
+            if not self._is_touched(tensor):
+                continue
             base = base_of(tensor._value())
             if not is_in_place(base) and not self._is_as_before(tensor, base):
                 wanted.append(tensor._needs_memory())
@@ -139,6 +140,15 @@ class Session:
                     f"gradients flow into an argument of shape {shape_text(tensor.shape)} that was computed "
                     "outside of the jitted function, and would end there; compute it inside, or detach() it"
                 )
+
+    def _is_touched(self, tensor: Tensor) -> bool:
+        """Whether the function has made or written it. What other threads do meanwhile is theirs."""
+        capture, storage = self._capture, tensor._storage
+        return (
+            capture.is_made(tensor)
+            or capture.is_written(tensor)
+            or (storage is not None and capture.is_written(storage))
+        )
 
     def _is_as_before(self, tensor: Tensor, base: UOp) -> bool:
         """Whether the tensor stood for this node when the capture began."""
@@ -208,8 +218,8 @@ class Session:
         for tensor in live_tensors():
             if not tensor._requires_grad:
                 continue
-            if not self.existed(tensor):
-                continue
+            if not self.existed(tensor) or id(tensor) not in self._nodes:
+                continue  # it is new: the function's, or another thread's
             was = self._gradients.get(id(tensor))
             if was is None:
                 if tensor.grad is not None:

@@ -256,8 +256,8 @@ class _State:
 
     def _capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         start = time.perf_counter()
-        session = Session()
         capture = Capture(repr(self))
+        session = Session(capture)
         describer = Describer()
         names = argument_names(self.fxn, args)
         positional = [describer.describe(value, name) for value, name in zip(args, names, strict=True)]

@@ -23,6 +23,7 @@ from ..shape.sizes import prod, resolve_equal, shape_text
 from .face import Tensor
 from .live import alive
 from .modes import mode
+from .observer import observing
 from .places import devices_text, meeting
 from .storage import Storage, base_of, chain_to, is_in_memory, overdue
 from .trace import user_line
@@ -40,6 +41,8 @@ class Assigning(Tensor):
         self._uop = node
         self._storage = None
         self._note_reader()
+        if observing.by is not None:
+            observing.by.wrote(self)
 
     def _look_as(self, view: Tensor, name: str) -> Self:
         """Be the view that a method made of this tensor, from now on: the same memory in another shape."""
@@ -47,6 +50,8 @@ class Assigning(Tensor):
             raise RuntimeError(
                 f"{name}: a tensor that is trained keeps its shape; take {name[:-1]}, or use no_grad()"
             )
+        if observing.by is not None:
+            observing.by.wrote(self)
         with table_lock:
             self._uop, self._storage = view._uop, view._storage
             if self._storage is not None:
@@ -208,6 +213,8 @@ class Assigning(Tensor):
         """Give a tensor that is not in memory yet a buffer that it will be stored in."""
         storage = self._memory()
         if storage is None:
+            if observing.by is not None:
+                observing.by.wrote(self)
             device = self.device
             if isinstance(device, tuple):
                 value = value_of(self.uop)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..ir import uop as graph
 from ..schedule.graph import toposort_effective
+from .observer import observing
 from .trace import user_line
 
 
@@ -55,6 +56,8 @@ def register(tensor: object) -> None:
     if len(graph.nodes) > MOST_NODES and len(graph.nodes) > _count_from:
         _look_for_growth()
     _live[_LiveRef(tensor, _leave)] = None
+    if observing.by is not None:
+        observing.by.made(tensor)
 
 
 def waiting_nodes() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 
 class Observer:
@@ -14,6 +15,12 @@ class Observer:
 
     trains = ""
     differentiates = False
+
+    def made(self, tensor: Any) -> None:
+        """There is a new tensor."""
+
+    def wrote(self, written: Any) -> None:
+        """Memory (a Storage) has another newest version, or a tensor that is not in memory another value."""
 
     def value_is_read(self) -> None:
         """Python is about to read the value of a tensor."""

@@ -101,6 +101,8 @@ class Storage:
             return
         self.version, self.known = version, known  # before a thread can be told the version
         self._claim()
+        if observing.by is not None:
+            observing.by.wrote(self)
         for tensor in self.views():
             tensor._uop = rebase(tensor._uop, old, version)
 

@@ -215,6 +215,27 @@ def test_many_captures_in_threads_at_once():
     assert found == [True] * 36
 
 
+def test_what_other_threads_make_and_write_is_no_part_of_a_capture():
+    theirs, count = {"old": Tensor([1.0]).realize()}, Tensor([0.0]).realize()
+
+    def other(_):
+        theirs["new"] = theirs["old"] + 1
+        theirs["old"].assign(theirs["old"] * 3)
+        theirs["old"].grad = Tensor([5.0])
+
+    @TinyJit
+    def f(x):
+        in_threads(1, other)
+        count.assign(count + 1)
+        return x * 2
+
+    results = [f(Tensor([float(call)])).item() for call in range(2)]
+    assert not theirs["new"].is_realized
+    replayed = [f(Tensor([float(call)])).item() for call in range(2, 5)]
+    assert results + replayed == [0.0, 2.0, 4.0, 6.0, 8.0]
+    assert (count.item(), theirs["old"].item(), theirs["new"].item()) == (5.0, 9.0, 4.0)
+
+
 def test_arrays_helper():
     assert arrays({"a": [1, None]}) == {"a": [1, None]}
     assert Device.DEFAULT

@@ -93,7 +93,7 @@ def test_every_method_stays_where_its_tensors_are(part: int) -> None:
 
 
 def on_this_device(value: Any) -> Any:
-    if not isinstance(value, np.ndarray):
+    if not isinstance(value, (np.ndarray, np.generic)):
         return value
     made = Tensor(np.array(value), device=HERE)
     return made.requires_grad_() if made.is_floating_point() else made

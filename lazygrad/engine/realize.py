@@ -44,6 +44,8 @@ from .index_errors import look, note_launch, problem_of
 #: Called after each thing that ran: (item, name, seconds or None, operations, bytes).
 Observer = Callable[[ScheduleItem, str, "float | None", int, int], None]
 observers: list[Observer] = []
+#: Called with each kernel that has found an index out of range, or another problem of its values.
+failure_observers: list[Callable[[UOp, Exception], None]] = []
 
 
 class _Recording(threading.local):
@@ -254,9 +256,11 @@ def run_item(
         seconds = runner.program(handles, values, wait=timed)
         if type(reports) is ReportBuffer:
             problem = _reported(reports, ast)
-        if checker is None and (problem is None or not all(map(_is_fresh, item.kernel.src[:outputs]))):
+        if checker is None and problem is None:
             _finish(item.kernel)
     if problem is not None:
+        for failed in failure_observers:
+            failed(item.kernel, problem)
         try:
             raise problem
         finally:
@@ -283,11 +287,6 @@ def _reported(reports: ReportBuffer, ast: UOp) -> IndexError | ValueError | None
         note_launch(reports, ast)
         return None
     return problem_of(reports, ast) if any(reports.words) else None
-
-
-def _is_fresh(target: UOp) -> bool:
-    """Whether a kernel's output is new memory: if it fails, it is as if it had not run."""
-    return target.op is Ops.BUFFER and "fresh" in target.facts
 
 
 def _run_copy(item: ScheduleItem) -> None:

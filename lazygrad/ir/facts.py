@@ -154,7 +154,7 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     fresh: Literal[True]
     """schedule/versions (viz/asked): nothing has been written yet, and nobody may read it."""
 
-    overwritten: Literal[True] | str
+    overwritten: Literal[True] | str | Exception
     """schedule/versions (tensor/transforms/derivatives): its contents are gone: True where a later version
     took its memory, or the reason that a user is told.
     """

@@ -48,7 +48,7 @@ class Session:
         self._renamed: list[tuple[weakref.ref[UOp], weakref.ref[UOp]]] = []
 
     def existed(self, tensor: Tensor) -> bool:
-        """Whether the tensor is none that the function has made: older than the capture, or another thread's."""
+        """Whether the function has not made the tensor: it is older than the capture, or another thread's."""
         return not self._capture.is_made(tensor)
 
     def prepare(self, tensor: Tensor, spec: TensorSpec) -> list[Buffer]:

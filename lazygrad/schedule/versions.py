@@ -32,12 +32,26 @@ def new_buffer(device: str, size: int, dtype: DType) -> UOp:
     return node
 
 
-def no_memory(device: str, size: int, dtype: DType, reason: str) -> UOp:
+def no_memory(device: str, size: int, dtype: DType, reason: str | Exception) -> UOp:
     """A BUFFER node that is no other and has no contents: who asks for them is told the reason."""
     node = new_buffer(device, size, dtype)
     del node.facts["fresh"]
     node.facts["overwritten"] = reason
     return node
+
+
+def fail(node: UOp, error: Exception) -> None:
+    """Record that a node has no value: who asks for it is given the error.
+
+    One of a symbolic size stays as it is: it is computed once more, and fails.
+    """
+    size = prod(shape_of(node))
+    if not isinstance(size, int):
+        return
+    device = device_of(node)
+    name = device if isinstance(device, str) else Device.DEFAULT
+    memory = no_memory(name, size, node.dtype, type(error)(*error.args))
+    set_becomes(node, in_shape(memory, shape_of(node)))
 
 
 def mark_buffer(node: UOp, buffer: Buffer) -> UOp:
@@ -128,6 +142,8 @@ class OverwrittenError(RuntimeError):
 def check_alive(node: UOp) -> None:
     """Refuse a version of a buffer whose contents are gone."""
     reason = node.facts.get("overwritten")
+    if isinstance(reason, Exception):
+        raise type(reason)(*reason.args)
     if isinstance(reason, str):
         raise OverwrittenError(reason)
     if reason is not None:

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from ..config import Context
 from ..device.world import world
+from ..engine.realize import failure_observers
 from ..engine.repeats import realize as realize_nodes
 from ..inspection.kernels import InspectedKernel, inspect
 from ..inspection.targets import planned_for
@@ -17,9 +18,10 @@ from ..schedule.items import ScheduleItem, create_schedule
 from ..schedule.kernelize import kernelize as kernelize_nodes
 from ..schedule.versions import OverwrittenError, latest
 from .face import Tensor
+from .failed import note_failure
 from .live import alive
 from .observer import observing
-from .storage import base_of, is_in_memory, overdue
+from .storage import base_of, is_in_memory, overdue, versions_of
 
 
 class Computing(Tensor):
@@ -96,7 +98,9 @@ class Computing(Tensor):
     def is_realized(self) -> bool:
         """Whether its memory holds its values already."""
         base = base_of(self._value())
-        return base.op is Ops.CONST or is_in_memory(base)
+        return base.op is Ops.CONST or (
+            is_in_memory(base) and not any("overwritten" in v.facts for v in versions_of(base))
+        )
 
 
 def is_copied(node: UOp) -> bool:
@@ -130,6 +134,9 @@ def compute(nodes: Sequence[UOp]) -> None:
         together = world().size > 1 and any(isinstance(device_of(node), tuple) for node in nodes)
         nodes = [*nodes, *overdue.take(together)]
     realize_nodes(nodes, pending_nodes)
+
+
+failure_observers.append(note_failure)
 
 
 def pending_nodes() -> list[UOp]:

@@ -39,14 +39,16 @@ class Storage:
     known    whether somebody was given a node on the newest version, and may have made a graph that reads
              it; if not, nothing but the living tensors looks at the memory, and what numpy was given
     waiting  how many writes have been made since the memory was last computed
+    before   the newest version that was computed, where a later one is to be written
     """
 
-    __slots__ = ("__weakref__", "known", "room", "tensors", "version", "waiting")
+    __slots__ = ("__weakref__", "before", "known", "room", "tensors", "version", "waiting")
 
     def __init__(self, version: UOp) -> None:
         self.version = version
         self.known = True
         self.waiting = 0
+        self.before: weakref.ref[UOp] | None = None
         self.tensors: dict[int, weakref.ref[Viewer]] = {}
         self.room = 64  #: so many are noted before those that died are looked for
         if "holders" in version.facts:
@@ -99,12 +101,21 @@ class Storage:
         old = self.version
         if version is old:
             return
+        if is_in_memory(old):
+            self.before = weakref.ref(old)
         self.version, self.known = version, known  # before a thread can be told the version
         self._claim()
         if observing.by is not None:
             observing.by.wrote(self)
         for tensor in self.views():
             tensor._uop = rebase(tensor._uop, old, version)
+
+    def undo_writes(self) -> None:
+        """Let the memory be as it was before the writes that wait, which cannot be computed."""
+        before = None if self.before is None else self.before()
+        if before is not None and all("buffer" in part.facts for part in versions_of(before)):
+            self.move_to(before)
+            self.waiting = 0
 
     def is_shared(self) -> bool:
         """Whether something that is no view of this storage stands for the same contents.

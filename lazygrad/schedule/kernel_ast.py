@@ -116,6 +116,8 @@ class AstBuilder:
 
     def _inline_sources(self, node: UOp) -> list[UOp]:
         sources = node.src[1:] if node.op is Ops.ASSIGN else node.src
+        if self._is_done(node):  # what else it asks for is not read
+            sources = node.src[:1]
         return [under for under in map(below_movement, sources) if self._is_inline(under)]
 
     def _built(self, node: UOp) -> UOp:
@@ -139,9 +141,13 @@ class AstBuilder:
             return self._check(node)
         return UOp(node.op, node.dtype, tuple(self._seen(s) for s in node.src), node.arg)
 
+    def _is_done(self, node: UOp) -> bool:
+        """Whether it is a CHECK that this kernel need not do."""
+        return node.op is Ops.CHECK and (not CHECK_INDEX or node in self.checked)
+
     def _check(self, node: UOp) -> UOp:
         """A CHECK in this kernel. How many there are, and so where their memory is, is known in the end."""
-        if not CHECK_INDEX or node in self.checked:
+        if self._is_done(node):
             return self._seen(node.src[0])
         src = (*(self._seen(s) for s in node.src), report_memory(0, 1))
         self.checks.append(node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lazygrad import Tensor
+from lazygrad import Context, Tensor
 from lazygrad.ir.ops import Ops
 
 
@@ -60,3 +60,16 @@ def test_an_index_of_a_load_is_checked():
     rows = x[index]
     total = rows.sum().contiguous()
     assert checks(total, rows / total) == [1, 1]
+
+
+@pytest.mark.parametrize("seed", [4, 8, 18, 27])
+def test_a_kernel_takes_no_memory_for_what_it_does_not_check(seed: int) -> None:
+    """Which places a check is about is computed for the check alone: here, by another kernel."""
+    with Context(OPTS=f"random:{seed}"):
+        x, classes = in_memory(np.ones((4, 3), np.float32)).requires_grad_(), in_memory([0, 1, -1, 2])
+        loss = x.sparse_categorical_crossentropy(classes)
+        slope = loss.gradient(x)[0]
+        for item in loss.schedule(slope, (x * slope).sum(0)):
+            if item.ast.op is Ops.SINK:
+                places = {node.arg for node in item.ast.toposort() if node.op is Ops.DEFINE_GLOBAL}
+                assert places == set(range(len(item.bufs)))

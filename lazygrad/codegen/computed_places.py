@@ -28,7 +28,8 @@ def computed_place(value: UOp, size: sint) -> tuple[UOp, UOp]:
     not_negative = index.logical_not(index.less(position, ZERO))
     inside = index.all_of((known, not_negative, index.less(position, index.as_index(size))))
     checks = [c for c in conjuncts(known) if c.op is Ops.CHECK]
-    if inside is FALSE and checks:  # it never is: a kernel has to find that out, and say so
+    never = inside is FALSE or any(c.src[0].op is Ops.CONST for c in checks)
+    if checks and never:  # a kernel has to find that out, and say so
         return ZERO, index.all_of(checks)
     return position, inside
 

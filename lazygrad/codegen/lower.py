@@ -341,8 +341,11 @@ def _check(node: UOp, where: UOp, src: list[UOp]) -> UOp:
     from the checking, so that what follows from it stays known."""
     value, good, place = src
     memory = node.src[3]
-    if good.op is Ops.CONST and good.arg:
-        return value
+    always = fold(good)
+    if always.op is Ops.CONST:  # one that always fails has to be found out too, and not to vanish with `good`
+        if always.arg:
+            return value
+        value, good = always if value is good else value, always
     arg = node.arg._replace(memory=memory.arg, checks=memory.dtype.size // WORDS)  # type: ignore[attr-defined]
     checked = UOp(Ops.CHECK, value.dtype, (value, asked_where(where, good), place), arg)
     return index.all_of((checked, good)) if value is good and good.op is not Ops.CONST else checked

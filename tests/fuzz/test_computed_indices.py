@@ -94,7 +94,10 @@ def play_kernels(value: Tensor, target: str, number: int, shown: str) -> None:
         run_item(item)
         planned_here = has_nests(item.ast) and TARGETS[target].grid  # and not for a grid
         if item.ast.op is Ops.SINK and not is_written(item.ast) and not planned_here:
-            for opts in (None, random_opts(item.ast, TARGETS[target], random.Random(number))):
+            drawn = (
+                [] if has_nests(item.ast) else [random_opts(item.ast, TARGETS[target], random.Random(number))]
+            )
+            for opts in (None, *drawn):
                 _play_kernel(item, before, target, opts, f"{shown}\n{target}: {opts}")
 
 

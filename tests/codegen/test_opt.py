@@ -19,7 +19,7 @@ from lazygrad.ir.uop import UOp, Variable
 from lazygrad.renderer.cstyle import CUDARenderer, MetalRenderer, OpenCLRenderer
 from lazygrad.target import Memory, Target
 
-from .kernels import load, plain, reduce, scatter, sink, softmax, spread, store
+from .kernels import load, plain, reduce, scatter, sink, softmax, spread, store, symbolic_sum
 
 CPU = Target("CPU", vector_bytes=64, vector_registers=32, has_masks=True, has_fma=True)
 SMALL_CPU = Target("CPU", vector_bytes=16, vector_registers=16)
@@ -290,6 +290,12 @@ REFUSALS = [
     (add(32), [Opt(OptOps.TILE, 0, 4)], GPU, "TILE axis 0 by 4: GPU runs its threads in any order"),
     (matmul(4, 8, 4), [Opt(OptOps.ROUNDS, 0, 3)], CPU, "3 does not divide 8"),
     (matmul(4, 8, 4), [Opt(OptOps.ROUNDS, 0, 8)], CPU, "one round is the whole sum"),
+    (
+        symbolic_sum(),
+        [Opt(OptOps.PADTO, 1, 8), Opt(OptOps.ROUNDS, 0, 2)],
+        CPU,
+        "how many rounds there are has to be known",
+    ),
     (matmul(4, 8, 4), [Opt(OptOps.ROUNDS, 0, 2)], GPU, "runs its threads in any order"),
     (softmax_rows(4, 8), [Opt(OptOps.ROUNDS, 0, 2)], CPU, "for axes along which one sum is made"),
     (matmul(4, 8, 4, dtypes.half, dtypes.half), [Opt(OptOps.ROUNDS, 0, 2)], CPU, "half would round sums"),

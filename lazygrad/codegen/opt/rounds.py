@@ -48,6 +48,7 @@ class Rounds:
     def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
         require(not target.grid, f"{target.name} runs its threads in any order")
         require_whole_steps(axis, amount)
+        require(isinstance(axis.size, int), "how many rounds there are has to be known")
         require(amount != axis.size, "one round is the whole sum")
         require(not axis.output and len(axis.ranges) == 1, "ROUNDS is for axes along which one sum is made")
         nodes = loops.sink.toposort()

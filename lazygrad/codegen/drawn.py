@@ -7,6 +7,7 @@ prediction for programs (`predict.py`), loses its last Opts until it is neither.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 
@@ -25,7 +26,7 @@ from .opt.facts import Facts
 from .opt.inline import all_inline
 from .opt.plans import plans
 from .opt.search import AMOUNTS, is_small
-from .predict import predict
+from .predict import all_turns, predict
 from .ranges import in_order
 from .separate_loops import separate_loops
 from .vectorize import vectorize
@@ -149,12 +150,16 @@ def _cheap(loops: Loops, opts: list[Opt], target: Target, predicted: list[Opt]) 
 
 
 def _price(loops: Loops, opts: Sequence[Opt], target: Target) -> tuple[float, int]:
-    """The predicted cycles of the program that a list of Opts makes, and its instructions."""
+    """The predicted cycles of the program that a list of Opts makes, no number where the driver would
+    end it, and its instructions.
+    """
     for opt in opts:
         loops = apply_opt(loops, opt, target)
     sink = vectorize(by_warp_groups(loops.finished()), target)
     sink = assign_grid(sink, target) if target.grid else sink
     uops = linearize(separate_loops(nest_sums(sink, target)), _Anything(target))
+    if target.loop_turns and all_turns(uops) > target.loop_turns:
+        return math.inf, len(uops)
     return predict(uops, target), len(uops)
 
 

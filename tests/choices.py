@@ -36,7 +36,7 @@ PROCESSOR, CORES = "emeraldrapids", 8
 @contextlib.contextmanager
 def pinned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Within the block every decision is answered as predicted for PROCESSOR with CORES."""
-    from lazygrad.config import Context
+    from lazygrad.config import CPU_TARGET, OPTS
     from lazygrad.runtime import clang, cpu
     from lazygrad.runtime._native import asked_processor
     from lazygrad.target import PROCESSORS
@@ -46,16 +46,20 @@ def pinned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return replace(refined(base, PROCESSOR, PROCESSORS[PROCESSOR].features), threads=CORES)
 
     monkeypatch.delenv("OPTS", raising=False)
-    with Context(CPU_TARGET=PROCESSOR), contextlib.suppress(ValueError):
+    found = {flag: flag.value for flag in (OPTS, CPU_TARGET)}
+    CPU_TARGET.set_default(PROCESSOR)
+    with contextlib.suppress(ValueError):
         asked_processor()
         monkeypatch.setenv("CPU_TARGET", PROCESSOR)
+    CPU_TARGET.set_default(found[CPU_TARGET])
+    OPTS.set_default("")
     monkeypatch.setattr(cpu, "host_target", here)
     monkeypatch.setattr(clang, "host_target", here)
     renderers = _forget_targets()
     try:
-        with Context(OPTS=""):
-            yield
+        yield
     finally:
+        OPTS.set_default(found[OPTS])
         monkeypatch.undo()
         _forget_targets(renderers)
 

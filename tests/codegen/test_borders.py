@@ -23,6 +23,8 @@ from tests.helpers import needs
 from .test_opt import SMALL_CPU
 from .test_random_opts import check_random_kernels
 
+pytestmark = pytest.mark.choice
+
 
 @pytest.fixture
 def everywhere(monkeypatch):

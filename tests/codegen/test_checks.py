@@ -47,6 +47,7 @@ def played(value: Tensor, target: Target) -> tuple[list[float], bool]:
     return left[0], any(any(left[b.arg]) for b in buffers if b.dtype.role == "bad")
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("size", [3, 5, 13])
 def test_no_target_asks_beyond_an_axis(target, size):
@@ -57,6 +58,7 @@ def test_no_target_asks_beyond_an_axis(target, size):
     assert played(table[apart + 1], TARGETS[target])[1]
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_target_asks_beyond_a_symbolic_size(target):
     places, table = Tensor.arange(10)[: Variable("n", 1, 10).bind(3)], Tensor([5.0, 6.0, 7.0]).realize()

@@ -236,6 +236,7 @@ def test_windows_some_steps_apart_are_copied_once_too():
     assert "?" not in text.partition("acc0 = 0.0")[2]
 
 
+@pytest.mark.choice
 def test_a_mask_for_each_row_costs_more_than_one_for_a_vector():
     """The gradient of a convolution's input: its condition stays in the sum, so lanes go along the row."""
     x, w = Tensor.empty(128, 32, 26, 26, requires_grad=True), Tensor.empty(64, 32, 3, 3)

@@ -374,6 +374,7 @@ def test_a_broadcast_value_is_computed_once():
 # *** computed places
 
 
+@pytest.mark.choice
 def test_rows_at_computed_places_are_read_in_order():
     table, rows = Tensor.empty(50, 8), Tensor.empty(3, dtype=dtypes.int32)
     with Context(CHECK_INDEX=0):
@@ -388,6 +389,7 @@ def test_rows_at_computed_places_are_read_in_order():
     """)
 
 
+@pytest.mark.choice
 def test_a_checked_place_is_read_without_a_condition():
     table, rows = Tensor.empty(50, 8), Tensor.empty(3, dtype=dtypes.int32)
     (kernel,) = table[rows].schedule()

@@ -16,6 +16,8 @@ from lazygrad.ir.spec import KERNEL, SpecError, verify
 from lazygrad.ir.uop import UOp
 from lazygrad.renderer.cstyle import CUDARenderer
 
+pytestmark = pytest.mark.choice
+
 
 def memory(*shape: int, seed: int = 0) -> Tensor:
     values = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
@@ -32,7 +34,6 @@ def two_nests() -> UOp:
     return ast_of(memory(4, 5).sum(1), memory(70, seed=1) * 2)
 
 
-@pytest.mark.choice
 def test_the_loops_of_nests_stand_one_after_another():
     forms = dict(stages(two_nests(), Device["PYTHON"].renderer))
     assert loops_text(forms["lower"]) == (
@@ -46,7 +47,6 @@ def test_the_loops_of_nests_stand_one_after_another():
     )
 
 
-@pytest.mark.choice
 def test_each_nest_has_the_opts_that_it_has_alone():
     ast, renderer = two_nests(), Device["CPU"].renderer
     alone = [compile_kernel(nest, renderer).applied_opts for nest in nests_of(ast)]
@@ -56,7 +56,6 @@ def test_each_nest_has_the_opts_that_it_has_alone():
     assert compile_kernel(ast, renderer, []).applied_opts == ()
 
 
-@pytest.mark.choice
 def test_other_opts_are_refused():
     ast = two_nests()
     with pytest.raises(
@@ -73,7 +72,6 @@ def test_nests_have_pieces_together_or_not_at_all():
         assert not any(opt.op is OptOps.THREAD for opt in chosen)
 
 
-@pytest.mark.choice
 @pytest.mark.parametrize("device", ["CPU", "CLANG", "PYTHON"])
 def test_every_processor_runs_nests(device):
     """One with a row that is kept, one with sums of sums whose lengths depend on each other, one number."""
@@ -87,7 +85,6 @@ def test_every_processor_runs_nests(device):
     np.testing.assert_array_equal(made[2].numpy(), z.numpy() + 1)
 
 
-@pytest.mark.choice
 def test_a_spec_of_nests_counts_their_stores():
     ast = two_nests()
     verify(ast, KERNEL, "a test")
@@ -95,7 +92,6 @@ def test_a_spec_of_nests_counts_their_stores():
         verify(UOp(Ops.SINK, src=ast.src, arg=(1, 2)), KERNEL, "a test")
 
 
-@pytest.mark.choice
 def test_nests_are_told_of_at_every_level(capsys):
     first, second = memory(4, 5).sum(1), memory(70) * 2
     with Context(DEBUG=7, DEBUG_STYLE=""):
@@ -103,13 +99,11 @@ def test_nests_are_told_of_at_every_level(capsys):
     assert "_and_E_" in capsys.readouterr().out
 
 
-@pytest.mark.choice
 def test_a_grid_takes_no_nests():
     with pytest.raises(NotImplementedError, match="2 nests of loops has no one grid"):
         compile_kernel(two_nests(), CUDARenderer("sm_90"))
 
 
-@pytest.mark.choice
 def test_nests_of_nests_are_nests():
     one, two = two_nests(), ast_of(memory(3) + 1)
     assert in_nests([one, two]).arg == (1, 1, 1)

@@ -21,6 +21,8 @@ from lazygrad.report.forms import reasons
 from lazygrad.schedule import one_pass as schedule_one_pass
 from tests.helpers import needs
 
+pytestmark = pytest.mark.choice
+
 RNG = np.random.default_rng(0)
 
 

@@ -22,6 +22,8 @@ from lazygrad.renderer.cstyle.dialects import cuda_target, metal_target
 from lazygrad.renderer.cstyle.wgsl import wgsl_target
 from tests.helpers import needs, slow_but_for
 
+pytestmark = pytest.mark.choice
+
 RNG = np.random.default_rng(0)
 DEVICES = [pytest.param("CL", marks=needs("cl")), pytest.param("WEBGPU", marks=needs("webgpu"))]
 #: A GPU for which short attention is one pass too: what is planned for it runs here.

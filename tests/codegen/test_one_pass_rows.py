@@ -12,6 +12,8 @@ from lazygrad.codegen.one_pass import is_one_pass
 from lazygrad.ir.ops import Ops
 from tests.helpers import require
 
+pytestmark = pytest.mark.choice
+
 RNG = np.random.default_rng(0)
 
 

@@ -44,6 +44,7 @@ def test_single_numbers_may_meet():
     assert kinds(memory(10).scatter_reduce(0, memory(5, dtype="int"), memory(5), "sum")) == ["LOOP 5"]
 
 
+@pytest.mark.choice
 def test_places_of_each_column_may_meet_where_each_has_its_own():
     found = memory(10, 8).scatter_reduce(0, memory(5, 8, dtype="int"), memory(5, 8), "sum")
     assert kinds(found) == ["GLOBAL 8", "LOOP 5"]  # a column is added to itself only
@@ -70,6 +71,7 @@ def test_the_numbers_are_those_of_numpy(device):
         np.testing.assert_allclose(table.grad.numpy(), expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.choice
 def test_a_sum_that_all_threads_would_compute_is_made_before():
     table = memory(10, 64).requires_grad_()
     x = table[memory(5, dtype="int")]

@@ -106,6 +106,7 @@ def test_rows_that_share_nothing_may_go_side_by_side():
     assert not any(str(four) in opts for opts in predicted(statistic(64, 10), on))
 
 
+@pytest.mark.choice
 def test_a_short_axis_is_computed_at_once_for_what_its_places_share():
     """Where a pixel comes from is the same for all channels."""
     image, places = (

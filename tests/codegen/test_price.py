@@ -47,6 +47,7 @@ def test_no_price_passes_the_worst(target, dtype):
                 assert 1 <= prices(node(op, dtype)) <= WORST * OPS[op].cost
 
 
+@pytest.mark.choice
 def test_kernels_of_many_sines_stay_below_the_targets_operations():
     x = Tensor([0.5]).realize()
     for _ in range(40):

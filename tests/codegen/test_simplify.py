@@ -31,6 +31,7 @@ def text(make, dtype=dtypes.float32) -> str:
     return compile_kernel(kernel.ast, CStyleRenderer(), []).src
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("name", SAME)
 def test_the_roundabout_way_is_the_plain_way(name):
     roundabout, plain = SAME[name]

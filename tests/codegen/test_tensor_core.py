@@ -255,6 +255,7 @@ def test_infinities_and_nan_come_through():
 # *** in which instructions
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize(
     ("dtype", "summed", "instruction"),
     [(bf16, dtypes.float, "vdpbf16ps"), (dtypes.int8, dtypes.int, "vpdpwssd")],

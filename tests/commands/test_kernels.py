@@ -35,6 +35,7 @@ def script(tmp_path):
     return write
 
 
+@pytest.mark.choice
 def test_the_kernels_of_a_script(script, capsys):
     path = script(MATMUL)
     assert main(["kernels", path, "--target", "metal", "--", "one", "--two"]) == 0
@@ -55,6 +56,7 @@ def test_the_kernels_of_a_script(script, capsys):
     assert out.count("kernel void") == 1
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize(
     ("form", "text"),
     [

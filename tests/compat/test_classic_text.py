@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lazygrad import Context, Device, Tensor, UOp, dtypes
 from lazygrad.codegen.compile import stages
 from lazygrad.compat.classic_text import HEADER, MemBuffer, print_tree, table_text, tree_text
@@ -18,6 +20,7 @@ def program(ast, renderer=None, opts=()):
     return list(stages(ast, renderer or Device["CPU"].renderer, opts))[-1][1]
 
 
+@pytest.mark.choice
 def test_the_tree_of_a_softmax():
     tree = tree_text(ast_of(Tensor.empty(4, 5).softmax())).splitlines()
     drawn = [
@@ -90,6 +93,7 @@ def test_a_masked_load_has_its_condition():
     assert load[2].count(",") == 3
 
 
+@pytest.mark.choice
 def test_the_accumulator_is_what_it_became():
     """Two sums in one kernel: each PHI belongs to its loop, and later rows read the PHI."""
     text = table_text(program(ast_of(Tensor.empty(4, 5).realize().softmax())))

@@ -48,6 +48,7 @@ def test_a_program_with_a_variable():
         runner([into, source])
 
 
+@pytest.mark.choice
 def test_a_kernel_with_the_chosen_opts():
     ast = Tensor.empty(64, 64).sum(0).schedule()[-1].ast
     kernel = get_kernel(Device["CPU"].renderer, ast)

@@ -261,6 +261,7 @@ def test_rows_from_the_end_are_asked_for():
     fails(lambda: Tensor([-5]).embedding(table, wrap=True).tolist(), "index -5")
 
 
+@pytest.mark.choice
 def test_classes_are_checked_by_the_kernel_that_looks_them_up():
     layer, classes = nn.Embedding(3, 2), Tensor([0, 2]).realize()
     layer.weight.realize()
@@ -472,6 +473,7 @@ def _checks(tensor, form):
     return kernel, forms[form]
 
 
+@pytest.mark.choice
 def test_a_checked_load_has_no_other_condition():
     x = Tensor(ROWS).realize()
     kernel, program = _checks(x[Tensor([1, 2]).realize()], "linearize")
@@ -480,6 +482,7 @@ def test_a_checked_load_has_no_other_condition():
     assert [a.name for a in kernel.arguments[:-1]] == ["data0", "data1", "data2"]
 
 
+@pytest.mark.choice
 def test_what_is_in_range_by_its_bounds_is_not_checked():
     """Nor is a stored number asked again: neighbours along the row are one load."""
     table = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -490,6 +493,7 @@ def test_what_is_in_range_by_its_bounds_is_not_checked():
     np.testing.assert_array_equal(picked.numpy(), table[[0, 2, 0]])
 
 
+@pytest.mark.choice
 def test_the_same_opts_as_without():
     labels = Tensor([1] * 512).realize()
     checked = labels.one_hot(64).kernels()[-1].applied_opts
@@ -497,6 +501,7 @@ def test_the_same_opts_as_without():
         assert labels.one_hot(64).kernels()[-1].applied_opts == checked
 
 
+@pytest.mark.choice
 def test_a_row_is_checked_once():
     table = Tensor.ones(16, 64).contiguous().realize()
     _, program = _checks(table[Tensor([1, 2, 3]).realize()], "linearize")
@@ -505,6 +510,7 @@ def test_a_row_is_checked_once():
     assert Ops.IF not in text[inner : text.index(Ops.ENDRANGE)]
 
 
+@pytest.mark.choice
 def test_nothing_more_runs():
     x, index = Tensor(LINE).realize(), Tensor([1, 2]).realize()
     x[index].realize()

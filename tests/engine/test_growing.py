@@ -183,6 +183,7 @@ def test_results_are_as_long_as_they_are(planned):
     assert planned[:2] == [3, 4]
 
 
+@pytest.mark.choice
 def test_what_is_large_is_no_longer_than_it_is(monkeypatch, planned):
     """What is between kernels; and there is no list then, which would go on using it."""
     monkeypatch.setattr(kernelize, "LARGE", 1000)

@@ -325,6 +325,7 @@ def test_programs_that_nobody_holds_leave_memory(device):
 # ---- who looks on
 
 
+@pytest.mark.choice
 def test_observers_see_every_kernel_and_copy():
     seen = []
     with realize.observe_kernels(lambda item, name, *numbers: seen.append((name, *numbers))):
@@ -332,7 +333,7 @@ def test_observers_see_every_kernel_and_copy():
         (x * 2 + 1).realize()
     (copy, *_), (kernel, seconds, operations, moved) = seen
     assert copy.startswith("copy       16,     CPU <- NPY")
-    assert kernel.startswith("E_4") or kernel == "E_4"
+    assert kernel.startswith("E_")
     assert seconds > 0
     assert operations == 8
     assert moved == 32

@@ -28,6 +28,7 @@ def exported(folder: Path, fn, *args) -> dict:
     return described(folder)
 
 
+@pytest.mark.choice
 def test_its_files(tmp_path, golden):
     w = Tensor([[1.0, 2.0], [3.0, 4.0]]).realize()
     exported(tmp_path / "page", lambda x: x @ w + 1, Tensor([[1.0, 2.0]]))
@@ -90,6 +91,7 @@ def test_one_value_in_two_places(tmp_path):
     assert len({row["buffer"] for row in found["outputs"]}) == 1
 
 
+@pytest.mark.choice
 def test_kernels_keep_to_the_limits_of_every_browser(tmp_path):
     """Where the CPU adds many tensors in one kernel, a page takes several, and plans for the CPU stay."""
     parts = [Tensor([float(n)]).realize() for n in range(20)]
@@ -157,6 +159,7 @@ def test_names_of_a_user_are_no_code(tmp_path):
         assert "\u2028" not in text or file == "index.html"
 
 
+@pytest.mark.choice
 def test_plan_for():
     x = [Tensor([1.0]).realize() for _ in range(12)]
     assert len(sum(x[1:], x[0]).kernels()) == 1
@@ -201,6 +204,7 @@ def test_more_than_a_binding_holds(tmp_path):
     assert "works on 134,217,732 bytes at once, and WebGPU binds 134,217,728" in text
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize(
     ("limit", "value", "said"),
     [

@@ -30,6 +30,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("target", TEXTS)
 def test_a_kernel_for_a_target_that_need_not_be_here(target):
     [kernel] = matmul().kernels(target=target)
@@ -47,6 +48,7 @@ def test_a_kernel_for_a_target_that_need_not_be_here(target):
         assert kernel.global_size is None
 
 
+@pytest.mark.choice
 def test_what_is_looked_at_for_a_gpu_is_planned_for_it():
     """A GPU does not give a few rows to a few workgroups; a processor's plan would be one pass."""
     rng = np.random.default_rng(0)
@@ -94,6 +96,7 @@ def test_every_form():
         kernel.form("text")
 
 
+@pytest.mark.choice
 def test_assembly_where_the_compiler_is_here():
     [kernel] = matmul().kernels(target="llvm")
     assert "r_4_4_4:" in kernel.form("asm")

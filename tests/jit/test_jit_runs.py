@@ -105,6 +105,7 @@ def test_devices(device):
         assert device == "NULL" or result == [4.0, 2.0 * call + 2]
 
 
+@pytest.mark.choice
 def test_two_devices_in_one_function():
     """A copy between devices parts the list; what does not depend on it runs as one before or after."""
 
@@ -182,6 +183,7 @@ def test_threads_share_a_jit():
     in_threads(4, work)
 
 
+@pytest.mark.choice
 def test_captures_in_two_threads_do_not_mix():
     """Each thread captures its own function while the other runs."""
     found = {}

@@ -75,6 +75,7 @@ def rows_seen(step, count: int = 3) -> np.ndarray:
     return np.stack(found)
 
 
+@pytest.mark.choice
 def test_the_next_process_runs_without_a_plan(calls):
     first = rows_seen(step_of(counter()))
     before = counter()

@@ -85,6 +85,7 @@ def test_the_error_is_that_of_rounding():
     assert 0.001 < np.sqrt(np.mean((found - exact) ** 2) / np.mean(exact**2)) < 0.008
 
 
+@pytest.mark.choice
 def test_a_product_is_one_kernel_beside_those_that_round():
     held = IntegerWeights(quantize(Tensor(normal(64, 128)), "Q4_1"))
     x = Tensor(normal(1, 128)).realize()

@@ -36,6 +36,7 @@ def ran(kind: Any, length: int) -> tuple[int, int]:
     return len(set(seen)), len(seen)
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
 def test_a_longer_sequence_takes_no_more_kernels(kind: Any) -> None:
     assert ran(kind, 5) == ran(kind, 10)
@@ -79,6 +80,7 @@ def turns_of(layer: Any, x: Tensor) -> dict[str, int]:
     return found
 
 
+@pytest.mark.choice
 def test_a_turn_of_a_recurrence_is_few_kernels() -> None:
     # forwards the product with the state, and the gates; backwards the gates, their join, the product, and
     # the state, which the product of all turns will need: short ones may be nests of one kernel

@@ -85,6 +85,7 @@ def test_processes_agree_on_digests():
     assert len(outputs_of_processes(DIGEST)) == 1
 
 
+@pytest.mark.choice
 def test_digests_tell_kernels_apart():
     x, y = ones(4, 6), ones(6, 4)
     kernels = [
@@ -127,6 +128,7 @@ def test_every_kernel_has_a_key():
         assert stored._key(Device["CPU"], ast) is not None, ast
 
 
+@pytest.mark.choice
 def test_keys_hold_flags_compiler_and_target(monkeypatch):
     device, ast = Device["CPU"], ast_of(ones(4) + 1)
     keys = {stored._key(device, ast)}

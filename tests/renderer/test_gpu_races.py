@@ -201,6 +201,7 @@ def of_matrices(arch: str, block: Block, dtype: str = "float16", **options: Any)
     return ProgramSpec.of("attention", renderer, written_of_matrices(parts, renderer, block, core))
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize(("dtype", "error"), [("float16", 2e-3), ("bfloat16", 2e-2)])
 def test_attention_by_tensor_cores_is_what_numpy_computes(dtype: str, error: float) -> None:
     spec = of_matrices("sm_80", Block(4, 16, 2, 8), dtype, keys=45, is_causal=True)

@@ -179,6 +179,7 @@ def agrees(entries: ctypes.CDLL, language: str, name: str) -> bool:
     return True
 
 
+@pytest.mark.choice
 @needs("nvrtc")
 @pytest.mark.parametrize("arch", ["sm_75", "sm_100"])
 def test_nvrtc_compiles_what_is_exchanged(arch: str) -> None:
@@ -187,6 +188,7 @@ def test_nvrtc_compiles_what_is_exchanged(arch: str) -> None:
     assert compiled(in_one_text(texts), arch) == ""
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("language", GPU_RENDERERS)
 def test_some_kernels_meet(language: str) -> None:
     """By shuffles in a warp, and by barriers beside these."""

@@ -126,6 +126,7 @@ def program(name: str, renderer: Renderer) -> ProgramSpec:
     return compile_kernel(ast_of(name), renderer, on_grid if renderer.target.grid else on_cpu)
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize(("language", "name"), CASES, ids=["-".join(case) for case in CASES])
 def test_text(golden, language, name):
     assert golden(program(name, RENDERERS[language]).src)

@@ -15,6 +15,8 @@ from lazygrad.renderer.llvmir import LLVMRenderer, target
 from lazygrad.renderer.next_panels import Ask, next_panels
 from lazygrad.target import PROCESSORS, refined
 
+pytestmark = pytest.mark.choice
+
 #: What the texts are for, whatever machine this is.
 NAME = "emeraldrapids"
 TARGET = refined(target(), NAME, PROCESSORS[NAME].features)

@@ -39,6 +39,7 @@ def test_weights_are_asked_for_and_the_vector_is_not():
     assert "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)" in spec.src
 
 
+@pytest.mark.choice
 def test_scales_are_asked_for_as_many_turns_ahead():
     weight = quantize(Tensor.rand(512, 576), "Q4_0").realize()
     spec = program(weight.linear(Tensor.empty(1, 576)))
@@ -77,6 +78,7 @@ def test_what_computes_much_of_each_line_asks_for_lines():
     assert computing(Tensor.empty(1 << 20).sigmoid() + Tensor.empty(1 << 20)) == {1: 4096, 2: 4096}
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize(("row", "ahead"), [(512, 4096), (2000, 8000), (4096, 16384)])
 def test_rows_that_are_walked_again_ask_for_the_next_row(row, ahead):
     assert computing(Tensor.empty(1024, row).softmax(-1)) == {1: ahead}

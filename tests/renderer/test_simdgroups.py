@@ -108,6 +108,7 @@ def test_gpus_without_them(gpu: GPU) -> None:
         apply_opts(lower(matmul(32, 64, 16, half)), ONE, found)
 
 
+@pytest.mark.choice
 def test_what_is_predicted_of_a_gpu_whose_matrices_have_no_known_speed() -> None:
     """They are taken for ordinary products."""
     a = Tensor.empty(64, 64, dtype=half)

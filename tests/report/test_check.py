@@ -159,6 +159,7 @@ def test_random_programs_pass(program):
 # ---- kernels that are wrong
 
 
+@pytest.mark.choice
 def test_a_wrong_kernel_is_named(broken):
     a = ones(4, 4)
     broken(r"fadd", "fsub")
@@ -273,6 +274,7 @@ def test_an_index_out_of_range_raises():
         assert x[Tensor([0, 5])].tolist() == [1, 0]  # as documented where nobody checks
 
 
+@pytest.mark.choice
 def test_indices_whose_extremes_are_in_range_are_not_evaluated(monkeypatch):
     x, rows = Tensor.arange(12).reshape(4, 3).contiguous().realize(), Tensor([3, 0]).realize()
     evaluated: list[int] = []
@@ -306,6 +308,7 @@ def test_writes_out_of_range_raise():
 # ---- replays
 
 
+@pytest.mark.choice
 def test_a_replayed_kernel_is_compared(monkeypatch):
     """A kernel that is right at first and wrong in a replay: its result is changed after it ran."""
     x = ones(4)

@@ -169,6 +169,7 @@ KERNELS = {
 }
 
 
+@pytest.mark.choice
 @several_cores
 @pytest.mark.parametrize("device", ["CPU", pytest.param("CLANG", marks=needs("clang"))])
 @pytest.mark.parametrize("name", KERNELS)

@@ -79,6 +79,7 @@ def loops(text: str) -> list[str]:
     return [found[0] for found in re.finditer(jump, text, re.M | re.S)]
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("processor", VECTORS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_kernel_uses_whole_vectors_and_no_wider_ones(kernel, processor):
@@ -137,6 +138,7 @@ def test_half_is_converted_by_instructions_where_there_are_any(processor, conver
     assert ("half>" in kernel.source) == (processor != "x86-64")
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("processor", VECTORS)
 def test_a_large_result_goes_past_the_caches_by_vectors_of_a_line(processor):
     renderer = find_target(f"llvm:{processor}").renderer

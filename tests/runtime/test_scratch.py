@@ -36,6 +36,7 @@ def test_a_thread_keeps_its_memory_and_has_its_own():
     assert take(1000) == larger
 
 
+@pytest.mark.choice
 def test_large_tiles_come_from_it():
     a, b = (np.random.default_rng(n).standard_normal((512, 512)).astype(np.float32) for n in range(2))
     product = Tensor(a).realize() @ Tensor(b).realize()

@@ -57,6 +57,7 @@ def test_memory_that_the_garbage_collector_ends_is_used_again():
 # *** kernels
 
 
+@pytest.mark.choice
 def test_more_turns_of_loops_than_the_driver_makes(monkeypatch):
     """llvmpipe ends them after 65,535 without a word: what a running sum of a million met later was 0."""
     device = Device[NAME]
@@ -360,6 +361,7 @@ def test_a_lost_device_is_an_error():
 # *** text
 
 
+@pytest.mark.choice
 def test_a_kernel_as_text(golden):
     """What every implementation of WebGPU takes, with the bytes of a result."""
     x = Tensor.empty(8, 64).realize()

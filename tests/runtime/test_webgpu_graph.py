@@ -71,6 +71,7 @@ def test_a_replay_is_one_submission(queue: Counted) -> None:
             assert counts == (1, 1)  # of numbers: n alone has changed
 
 
+@pytest.mark.choice
 def test_a_replay_writes_only_what_changes(queue: Counted) -> None:
     weight = Tensor(numbers(8, 8), device=NAME).realize()
     step = TinyJit(lambda x, n: ((x + n).contiguous() @ weight).contiguous().sum(0).realize())

@@ -8,6 +8,8 @@ import pytest
 from lazygrad import Context, Tensor
 from lazygrad.ir.ops import Ops
 
+pytestmark = pytest.mark.choice
+
 
 def checks(*tensors: Tensor) -> list[int]:
     """For each kernel, how many indices it checks."""

@@ -18,6 +18,8 @@ from lazygrad.nn.optim import Adam, AdamW, Optimizer
 from lazygrad.schedule import plan
 from lazygrad.schedule.kernelize import clear_templates
 
+pytestmark = pytest.mark.choice
+
 
 def _inputs(name: str) -> list[Tensor]:
     """Memory like the inputs of a case of `bench speed`."""

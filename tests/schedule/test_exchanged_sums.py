@@ -11,6 +11,8 @@ from lazygrad import Tensor
 from lazygrad.ir.ops import Ops
 from lazygrad.schedule.exchanged_sums import SumsOfPowers
 
+pytestmark = pytest.mark.choice
+
 RNG = np.random.default_rng(0)
 
 

@@ -28,6 +28,8 @@ from lazygrad.schedule.kernelize import clear_templates
 from lazygrad.schedule.what_if import Planned
 from lazygrad.target import Target
 
+pytestmark = pytest.mark.choice
+
 
 def memory(*shape: int, seed: int = 0) -> Tensor:
     values = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
@@ -152,7 +154,6 @@ MOVES: dict[str, Callable[[Tensor], Tensor]] = {
 IN_STEP = 6
 
 
-@pytest.mark.choice
 @pytest.mark.parametrize("most", [16, 6])
 @pytest.mark.parametrize("name", MOVES)
 def test_no_piece_touches_what_belongs_to_another(name, most):

@@ -13,6 +13,8 @@ from lazygrad.device import GlobalCounters
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 
+pytestmark = pytest.mark.choice
+
 
 def memory(*shape: int, seed: int = 0) -> Tensor:
     values = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
@@ -267,7 +269,6 @@ def test_what_short_axes_share_is_not_stored_for_them():
         assert len(picture.grid_sample(grid, align_corners=False, **mode).kernels()) == 1
 
 
-@pytest.mark.choice
 def test_one_short_axis_shares_a_value_but_not_two():
     """Only one axis is computed at once beside the lanes: along a second one it would be computed anew.
 
@@ -288,7 +289,6 @@ def test_fuse_0_gives_every_operation_a_kernel():
 # ---- size
 
 
-@pytest.mark.choice
 def test_kernels_stay_below_the_targets_operations():
     step = memory(4)
     x = step
@@ -376,7 +376,6 @@ def test_a_reduce_of_a_reduce():
     assert y.item() == pytest.approx((v.sum(2) * v.sum(2).max(1, keepdims=True)).sum(), rel=1e-4)
 
 
-@pytest.mark.choice
 def test_a_cheap_mask_is_computed_again():
     """Which elements are their row's maximum: two kernels ask, and a comparison costs less than memory.
 
@@ -427,7 +426,6 @@ def test_what_is_read_in_another_order_is_not_overwritten_too_early():
     np.testing.assert_allclose(w.numpy(), x.numpy().sum(0) + x.numpy().sum(0).T + before, rtol=1e-5)
 
 
-@pytest.mark.choice
 def test_numbers_share_a_kernel():
     """The counters of an optimizer, and losses that are summed up: a launch takes longer than they do."""
     a, b, c = (memory(1, seed=seed) for seed in range(3))
@@ -458,12 +456,10 @@ def kernels_of_a_training_step(width: int) -> int:
     return GlobalCounters.kernel_count - before
 
 
-@pytest.mark.choice
 def test_a_training_step_of_a_perceptron():
     """Each parameter's gradient and its update are one kernel; relu needs none; short ones share one."""
     assert kernels_of_a_training_step(128) == 7
 
 
-@pytest.mark.choice
 def test_the_update_of_large_weights_does_not_run_in_the_tiles_of_their_gradient():
     assert kernels_of_a_training_step(2048) == 9

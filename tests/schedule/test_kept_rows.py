@@ -20,6 +20,8 @@ from lazygrad.schedule.items import ScheduleItem
 from lazygrad.target import Memory, Target
 from tests.helpers import needs
 
+pytestmark = pytest.mark.choice
+
 SHAPE = (64, 1024)
 VALUES = np.random.default_rng(0).standard_normal(SHAPE)
 
@@ -86,14 +88,12 @@ def opts_of(item: ScheduleItem) -> list:
     return heuristic.choose(loops, device.target).opts
 
 
-@pytest.mark.choice
 @pytest.mark.parametrize("name", CASES)
 def test_a_dear_value_stays_in_the_kernel(name):
     make, _, rows, _ = CASES[name]
     assert rows_kept(only_kernel(make(memory()))) == rows
 
 
-@pytest.mark.choice
 @pytest.mark.parametrize("name", CASES)
 def test_the_kernel_keeps_what_placement_counts_on(name):
     make, _, rows, _ = CASES[name]
@@ -103,7 +103,6 @@ def test_the_kernel_keeps_what_placement_counts_on(name):
     assert all(opt.op is not OptOps.INLINE for opt in opts_of(item))
 
 
-@pytest.mark.choice
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_kept_is_computed_once(name):
     make, _, _, once = CASES[name]
@@ -128,7 +127,6 @@ def test_a_row_that_vectors_do_not_divide():
     np.testing.assert_allclose(result, softmax(gelu(VALUES[:, :1001])), rtol=2e-4, atol=2e-6)
 
 
-@pytest.mark.choice
 @pytest.mark.parametrize(("length", "kept"), [(1021, 2), (61, 2), (29, 0)])
 def test_without_masks_one_slow_turn_ends_a_row(length, kept, monkeypatch):
     """Of 1021 and 61 elements vectors of 8 walk all but some; four turns and less are walked one by one."""
@@ -140,7 +138,6 @@ def test_without_masks_one_slow_turn_ends_a_row(length, kept, monkeypatch):
     assert all(opt.op is not OptOps.INLINE for opt in opts_of(item))
 
 
-@pytest.mark.choice
 def test_a_row_that_is_written_out_is_not_kept():
     item = only_kernel(memory(shape=(64, 8)).gelu().softmax())
     assert rows_kept(item) == 2
@@ -171,7 +168,6 @@ def test_a_value_read_across_rows_is_stored():
     assert sum([len(nests_of(item.ast)) for item in items]) > 1
 
 
-@pytest.mark.choice
 def test_a_cheap_value_is_computed_again():
     assert rows_kept(only_kernel((memory() + 1).layernorm())) == 0
 

@@ -13,6 +13,8 @@ from lazygrad import Tensor
 from lazygrad.ir.ops import Ops
 from lazygrad.shape import prod, shape_of
 
+pytestmark = pytest.mark.choice
+
 
 def memory(*shape: int, seed: int = 0, dtype: type = np.int32) -> Tensor:
     """Small whole numbers: sums of them are exact in every order, in float32 too."""
@@ -32,7 +34,6 @@ def reductions(*tensors: Tensor) -> list[list[int]]:
 # ---- sums of sums
 
 
-@pytest.mark.choice
 def test_a_sum_of_a_sum_is_one():
     assert reductions(memory(4, 5, 6).sum(2).sum(0)) == [[120]]
     assert reductions(memory(4, 5, 6).sum(2).reshape(2, 10).T.flip(0).sum(1) + 1) == [[120]]
@@ -65,7 +66,6 @@ def test_a_repeated_sum_is_not_repeated():
 # ---- what is cut away is not computed
 
 
-@pytest.mark.choice
 def test_only_what_is_kept_is_summed():
     assert reductions(memory(8, 5).sum(1)[2:4] * 2) == [[10]]
     assert reductions(memory(8, 5).max(1)[2:4] * 2) == [[10]]
@@ -90,7 +90,6 @@ def scattered_windows(grad, weight, size, stride, padding):
     return padded[:, :, padding : padding + size, padding : padding + size]
 
 
-@pytest.mark.choice
 @pytest.mark.parametrize(
     ("k", "stride", "padding"), [(3, 1, 0), (3, 1, 1), (5, 1, 2), (2, 1, 0), (1, 1, 0), (3, 2, 1)]
 )
@@ -175,7 +174,6 @@ def test_any_chain(data):
     assert np.array_equal(x.numpy(), array)
 
 
-@pytest.mark.choice
 def test_a_sum_of_products_is_not_computed_at_places_that_are_divided():
     """Phases are interleaved, and a row and a column cut away: the products are in tiles, before that."""
     y = Tensor.empty(4, 64, 28, 28).conv_transpose2d(Tensor.empty(64, 32, 4, 4), stride=2, padding=1)

@@ -523,6 +523,7 @@ def test_a_checkpoint_says_what_it_did(capsys):
     ]
 
 
+@pytest.mark.choice
 def test_a_checkpoint_that_saves_nothing_is_not_done(capsys):
     """Nor from the fourth time on, when the launches of a graph are known."""
 

@@ -16,6 +16,8 @@ from lazygrad.schedule.plain import plain
 from lazygrad.schedule.shifted_sums import blocks_of
 from lazygrad.target import Memory, Target
 
+pytestmark = pytest.mark.choice
+
 RNG = np.random.default_rng(0)
 CACHES = Memory(caches=(32 << 10, 512 << 10, 16 << 20))
 CPU = Target("CPU", vector_bytes=32, vector_registers=16, memory=CACHES)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from lazygrad import Context, Tensor
 from lazygrad.ir.ops import Ops
@@ -35,6 +36,7 @@ def test_sums_of_other_sizes_are_nests_of_one_kernel():
     np.testing.assert_array_equal(squares.numpy(), y.numpy() ** 2)
 
 
+@pytest.mark.choice
 def test_nests_read_what_both_need_once():
     x = memory(4, 5)
     first, second = x.sum(1), x.max(0)
@@ -68,6 +70,7 @@ def test_an_update_in_place_runs_after_who_reads_the_old_values():
     np.testing.assert_array_equal(other.numpy(), y.numpy() + 1)
 
 
+@pytest.mark.choice
 def test_a_large_product_joins_nobody():
     x, y = memory(128, 128), memory(7, seed=1)
     assert nests(x @ x, y * 2) == [(1,), (1,)]
@@ -78,6 +81,7 @@ def test_two_long_kernels_stay_apart():
     assert nests(x.sum(1), y * 2) == [(1,), (1,)]
 
 
+@pytest.mark.choice
 def test_kernels_in_pieces_share_them():
     """A short one that runs in pieces joins a long one that does; a sum of few numbers does not."""
     x, y, few = memory(1 << 10, 1 << 10), memory(1 << 20, seed=1), memory(5, seed=2)

@@ -34,6 +34,7 @@ def convolution(size: int = 5, channels: int = 3, out: int = 16, **options: int)
     return x.conv2d(w, **options)
 
 
+@pytest.mark.choice
 def test_windows_are_stored_in_the_order_of_the_sum_and_then_of_places():
     assert stored(convolution(padding=1)) == [(3, 3, 3, 2, 5, 5)]
 
@@ -47,6 +48,7 @@ def test_rows_of_vectors_with_few_lanes_left_over_are_read_in_place():
     assert stored(convolution(11, channels=1, padding=1)) == [(3, 3, 2, 11, 11)]
 
 
+@pytest.mark.choice
 def test_one_image_is_stored_with_its_border():
     x, w = Tensor.empty(1, 3, 8, 8), Tensor.empty(16, 3, 3, 3)
     assert stored(x.conv2d(w, padding=1)) == stored(x.conv2d(w, padding=1, stride=(2, 1))) == [(3, 10, 10)]
@@ -67,6 +69,7 @@ def test_for_hundreds_of_products_windows_are_stored_in_memory_but_not_too_many(
     assert stored(convolution(channels=250, out=256)) == []
 
 
+@pytest.mark.choice
 def test_rows_of_one_vector_that_are_summed_are_stored_for_fewer_uses():
     """As the gradient of weights sums them: 4 channels of 3 images, and 3 x 3 places of a window."""
 

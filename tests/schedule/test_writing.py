@@ -265,6 +265,7 @@ def test_a_write_that_is_spread_is_a_kernel_of_its_own():
     assert kernels(lambda: (row + zeros).realize()) == 2
 
 
+@pytest.mark.choice
 def test_a_write_beside_a_value_of_its_size_is_in_its_kernel():
     a, b = memory([1.0, 2.0]), memory([3.0, 4.0])
     a += 1

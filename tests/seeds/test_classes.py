@@ -233,6 +233,7 @@ def test_S92_images_are_refused_and_nothing_is_noted_of_them(capsys):
     assert "image" not in capsys.readouterr().out
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize(
     "name", ["CPU", pytest.param("CLANG", marks=needs("clang")), pytest.param("CL", marks=needs("cl"))]
 )

@@ -74,6 +74,7 @@ def heads(output: str) -> list[int | None]:
     return [int(colour) if colour else None for colour in found]
 
 
+@pytest.mark.choice
 @pytest.mark.usefixtures("terminal")
 def test_S97_colours_of_the_heads(capsys):
     clear_programs()  # the first run of a kernel is green

@@ -73,6 +73,7 @@ SHOWN = SHOWN.replace(
 SHOWN = SHOWN.replace("BUF)>", "<buf real:True device:METAL size:1 dtype:dtypes.int offset:0>)>")
 
 
+@pytest.mark.choice
 def test_S21_to_S34_the_script_of_the_page():
     assert run_script(SCRIPT) == on_cpu(SHOWN)
 
@@ -159,6 +160,7 @@ def test_S24_lazydata_is_uop():
     assert str(out.lazydata) == str(out.uop)
 
 
+@pytest.mark.choice
 def test_S25_S26_S29_an_output_is_its_buffer_and_its_kernel():
     a, b, c = small()
     out = (a * b + c).kernelize()
@@ -178,6 +180,7 @@ def test_S27_numbering():
     assert run_script(script) == "[1, 3, 5] 6\n"
 
 
+@pytest.mark.choice
 def test_S28_S31_the_kernels_record():
     a, b, c = small()
     kernel = (a * b + c).kernelize().uop.src[1]
@@ -196,6 +199,7 @@ def test_S32_S33_a_child_loads_the_buffer():
     assert out.uop in child.uop.src[1].src
 
 
+@pytest.mark.choice
 def test_S34_S35_realize_runs_what_is_planned_and_leaves_a_buffer():
     a, b, c = small()
     out = (a * b + c).kernelize()

@@ -96,6 +96,7 @@ def test_S108_no_recursion():
     assert deep.startswith("UOp(Ops.ADD")
 
 
+@pytest.mark.choice
 def test_S109_variance_is_two_passes_in_one_kernel():
     a = Tensor([1.0, 2.0, 3.0, 4.0]).realize()
     (item,) = a.var().schedule()

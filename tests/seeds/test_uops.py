@@ -116,6 +116,7 @@ def test_S54_S56_ast_of_the_dot_product():
     ]
 
 
+@pytest.mark.choice
 def test_S55_a_store_is_on_top():
     for tensor in (Tensor.empty(2) + 1, Tensor.empty(2, 2).sum(), Tensor.empty(3).softmax()):
         (item,) = tensor.schedule()

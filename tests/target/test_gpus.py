@@ -30,6 +30,7 @@ def test_an_architecture_without_a_row_is_an_ordinary_one():
     assert find_target("cuda:sm_90a").renderer.target.launch is GPUS["sm_90"]
 
 
+@pytest.mark.choice
 def test_more_multiprocessors_share_more_of_a_reduction():
     """64 rows of 4,096 are few for any of them."""
     rows = Tensor.empty(64, 4096).sum(1)

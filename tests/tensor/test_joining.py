@@ -77,6 +77,7 @@ def test_columns_are_read_by_few_kernels():
     assert count == 2  # three groups, which are nests of one kernel, and a copy
 
 
+@pytest.mark.choice
 def test_what_is_computed_alike_is_computed_together():
     numbers, tensors = rows(3)
     bias = Tensor([1.0, 2.0, 3.0]).realize()

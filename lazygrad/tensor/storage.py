@@ -80,7 +80,9 @@ class Storage:
             if version is not self.version:
                 for tensor in self.views():
                     tensor._node()  # it follows too
-                self.version, self.known, self.waiting = version, True, 0
+                self.version, self.known = version, True
+                if is_in_memory(version):  # else it is planned, and waits on
+                    self.waiting = 0
                 self._claim()
 
     def note_write(self) -> None:

@@ -40,6 +40,8 @@ class Usage(NamedTuple):
 def usage() -> Usage:
     """What is in use as it is: `mem_used` would take back what has ended first, which may be what grows."""
     gc.collect()
+    uop._drop_dead()  # their places in the table are taken back by and by
+    uop._constants.clear()  # as it does itself where there are many
     return Usage(GlobalCounters.held, sys.getallocatedblocks(), len(uop.nodes))
 
 

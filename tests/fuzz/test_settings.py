@@ -60,7 +60,7 @@ MODES: dict[str, list[Callable[[], Any]]] = {
 #: Flag → values besides its default. With them the same call is captured anew.
 GRAPHS: dict[str, list[int | str]] = {
     "NOOPT": [1], "FUSE": [0], "CHECK_INDEX": [0], "MEMORY_BUDGET": ["1MB"], "FFT": [0], "SCAN": [0],
-    "TF32": [1], "POISON": [1], "CHECK": ["nan"], "BEAM": [1], "OPTS": ["random:1"], "DEV": ["PYTHON"],
+    "TF32": [1], "POISON": [1], "CHECK": ["nan"], "BEAM": [1], "OPTS": ["random:63"], "DEV": ["PYTHON"],
     "PLAN_FOR": ["cl"],
 }  # fmt: skip
 #: Flags with which a call means the same and runs the same capture.

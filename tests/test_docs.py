@@ -79,6 +79,7 @@ def check_page(path: Path, directory: Path) -> None:
     """Run the page in a fresh process in `directory`; raises AssertionError where it does not hold."""
     __tracebackhide__ = True
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"}
+    env.pop("OPTS", None)  # a page shows what is chosen
     command = [sys.executable, __file__, str(path)]
     done = subprocess.run(
         command, cwd=directory, env=env, capture_output=True, text=True, encoding="utf-8", timeout=600

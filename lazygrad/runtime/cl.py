@@ -79,20 +79,20 @@ def with_offsets(text: str) -> str:
 
         __kernel void f(__global float* data0) {
     becomes
-        __kernel void f(__global uchar* base0, const ulong skip0) {
-          __global float* data0 = (__global float*)(base0+skip0);
+        __kernel void f(__global uchar* data0_base, const ulong data0_skip) {
+          __global float* data0 = (__global float*)(data0_base+data0_skip);
     """
 
     def head(found: re.Match[str]) -> str:
         parameters, lines = [], []
-        for number, parameter in enumerate(found[2].split(", ") if found[2] else []):
+        for parameter in found[2].split(", ") if found[2] else []:
             pointer = _POINTER.fullmatch(parameter)
             if pointer is None:
                 parameters.append(parameter)
                 continue
-            parameters.append(f"__global uchar* base{number}, const ulong skip{number}")
-            kind = f"__global {pointer[1]}*"
-            lines.append(f"\n  {kind} {pointer[2]} = ({kind})(base{number}+skip{number});")
+            kind, name = f"__global {pointer[1]}*", pointer[2]
+            parameters.append(f"__global uchar* {name}_base, const ulong {name}_skip")
+            lines.append(f"\n  {kind} {name} = ({kind})({name}_base+{name}_skip);")
         return f"__kernel void {found[1]}({', '.join(parameters)}) {{{''.join(lines)}"
 
     return _HEAD.sub(head, text)

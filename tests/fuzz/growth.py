@@ -24,7 +24,7 @@ WINDOWS = 5
 MANY = 1000
 #: What each turn may add, and each window: what caches hold comes and goes, and so does what waits to be
 #: computed. What is left behind is an object, what holds it and what it holds.
-OF_A_TURN = 0.1
+OF_A_TURN = 0.25
 #: A turn may do so much more than an early one: what happens in one of several turns.
 MOST_WORK = 1.25
 

@@ -102,6 +102,7 @@ def step_of(optimizer, params):
     return seen
 
 
+@pytest.mark.choice
 def test_an_adam_update_of_a_parameter_is_one_kernel_with_three_outputs():
     params = [parameter(4, 6)]
     optimizer = Adam(params)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lazygrad import Context, Tensor, TinyJit, dtypes
+from lazygrad import Context, Tensor, TinyJit, Variable, dtypes
 from lazygrad.device import Buffer, CompileError, Device, DeviceError, MissingDeviceError
 from lazygrad.renderer import ProgramSpec
 from lazygrad.report import roofline
@@ -32,13 +32,20 @@ def numbers(*shape: int) -> np.ndarray:
 def test_the_parameters_with_offsets():
     text = "__kernel void f(__global float* data0, __global bool* data1, const int n) {\n  ...\n}"
     assert runtime.with_offsets(text) == (
-        "__kernel void f(__global uchar* base0, const ulong skip0, "
-        "__global uchar* base1, const ulong skip1, const int n) {\n"
-        "  __global float* data0 = (__global float*)(base0+skip0);\n"
-        "  __global bool* data1 = (__global bool*)(base1+skip1);\n"
+        "__kernel void f(__global uchar* data0_base, const ulong data0_skip, "
+        "__global uchar* data1_base, const ulong data1_skip, const int n) {\n"
+        "  __global float* data0 = (__global float*)(data0_base+data0_skip);\n"
+        "  __global bool* data1 = (__global bool*)(data1_base+data1_skip);\n"
         "  ...\n}"
     )
     assert runtime.with_offsets("__kernel void f() {\n}") == "__kernel void f() {\n}"
+
+
+@pytest.mark.parametrize("name", ["base0", "base1", "data0_base", "data1_skip"])
+def test_a_variable_may_be_called_as_a_parameter_is(name):
+    n = Variable(name, 1, 9).bind(3)
+    x = Tensor(numbers(10), device="CL").realize()
+    assert (x[:n].sum() + n).item() == pytest.approx(numbers(10)[:3].sum() + 3, rel=1e-5)
 
 
 def test_a_roofline_is_measured():

@@ -38,6 +38,7 @@ def on(device: str, *values: float) -> Tensor:
     return Tensor([*values], device=device).realize()
 
 
+@pytest.mark.choice
 @needs("clang")
 def test_c_with_its_neighbours() -> None:
     x, y = on("CLANG", 3.0, 0.0, 1.0, 2.0), on("CLANG", 4.0, 1.0, 0.0, 0.0)

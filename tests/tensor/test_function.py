@@ -200,6 +200,7 @@ def test_integer_results_have_no_gradient():
     assert x.grad.tolist() == [2.0, 2.0]
 
 
+@pytest.mark.choice
 def test_straight_through():
     """A rounding that gradients pass unchanged; its value is fused into the kernel that reads it."""
 
@@ -291,6 +292,7 @@ def test_in_a_jit():
         assert step(Tensor([float(n)]).realize()).tolist() == [2.0 * n]
 
 
+@pytest.mark.choice
 def test_kernels_show_the_name():
     (item,) = Square.apply(leaf([1.0]).realize()).schedule()
     assert [str(m) for m in item.metadata] == ["Square"]

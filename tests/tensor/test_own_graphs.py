@@ -92,6 +92,7 @@ def test_a_graph_and_its_steps_give_the_same(own: Any, args: Any, expected: Any,
         np.testing.assert_allclose(as_written.numpy(), expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.choice
 def test_what_is_pure_is_one_kernel_with_its_neighbours_and_gets_opts() -> None:
     x, y = Tensor(X).realize(), Tensor(Y.T.copy()).realize()
     GlobalCounters.reset()

@@ -234,6 +234,7 @@ def test_a_long_running_sum_is_accurate() -> None:
     )
 
 
+@pytest.mark.choice
 def test_running_values_are_one_kernel() -> None:
     x = Tensor(data(8, 16)).realize()
     assert len((x * 2).cumsum(1).relu().schedule()) == 1
@@ -301,6 +302,7 @@ MOST_KERNELS: dict[str, tuple[Callable[[Tensor], Any], int]] = {
 }
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("name", MOST_KERNELS)
 def test_kernels_do_not_grow_with_the_size(name: str) -> None:
     call, most = MOST_KERNELS[name]

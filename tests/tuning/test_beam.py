@@ -135,6 +135,7 @@ def tune(width=1):
     return beam.tune(Device["CPU"], row_sums().ast, width)
 
 
+@pytest.mark.choice
 def test_what_is_found_is_kept(made_up):
     first = tune()
     assert first.seconds < first.usual_seconds
@@ -180,6 +181,7 @@ def test_what_computes_something_else_is_not_taken(made_up, monkeypatch):
     assert found.opts == found.usual
 
 
+@pytest.mark.choice
 def test_plain_loops_that_take_too_long_are_not_waited_for(made_up, monkeypatch):
     def outputs(self, spec, memory, values, limit):
         if not spec.applied_opts:

@@ -98,6 +98,7 @@ def planned(value: Tensor) -> PlanningRecorder:
     return planning
 
 
+@pytest.mark.choice
 def test_passes_of_planning_that_changed_something_are_recorded():
     x = Tensor.empty(4, 5).realize()
     names = [form.name for form in planned(x + 1).forms]
@@ -131,6 +132,7 @@ def test_plain_text(golden):
     assert golden(re.sub(r"(\.py):\d+", r"\1:N", text))
 
 
+@pytest.mark.choice
 def test_a_kernel_that_counts_its_elements_is_told():
     assert any("Ops.IOTA" in line for line in plain(record(kernel(Tensor.rand(4)), CStyleRenderer())))
 
@@ -313,6 +315,7 @@ CHOICE = """
 """
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("word", ["sum", "script.py:5", "(8)", "r_8_4", "exp"])
 def test_a_kernel_is_chosen_by_a_word(tmp_path, word, capsys):
     path = tmp_path / "script.py"
@@ -322,6 +325,7 @@ def test_a_kernel_is_chosen_by_a_word(tmp_path, word, capsys):
     assert re.match(r"kernel r_8_4(n\d+)? ", capsys.readouterr().out)
 
 
+@pytest.mark.choice
 def test_a_word_that_means_no_kernel(tmp_path, capsys):
     path = tmp_path / "script.py"
     path.write_text(textwrap.dedent(CHOICE))

@@ -34,7 +34,7 @@ class CheckedOnce:
         return frozenset().union(*[self._done.get(earlier, ()) for earlier in self._before[kernel]])
 
     def note(self, kernel: int, checks: Sequence[UOp], made: KernelTemplate) -> None:
-        """A kernel was made, with these CHECKs. One that writes memory which was there checks for itself alone."""
+        """A kernel was made, with these CHECKs. One that writes what was there checks for itself alone."""
         done = self.before(kernel)
         if checks and all(output.into is None for output in made.outputs):
             found = _numbers(_whole(made.ast)) & _numbers(lowered(made.ast).toposort())

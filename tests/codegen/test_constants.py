@@ -36,6 +36,7 @@ def test_floats_keep_what_a_zero_does_to_signs(op):
     assert unchanged(op, dtypes.float32, (x, UOp.const(dtypes.float32, 0.0))) is None
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("target", ["cuda:sm_90", "metal", "cl", "c"])
 def test_texts_add_no_zero(target):
     """The first of four lanes is `x`, and not `x + 0`."""

@@ -520,6 +520,7 @@ def test_many_random_contractions(device, count, monkeypatch):
     assert check_random_contractions(device, range(1000, 1000 + count)) > count // 8
 
 
+@pytest.mark.choice
 def test_lanes_are_where_no_product_has_a_mask_if_there_are_none():
     """The slope of a convolution by its input: near the borders of an image, some products are left out."""
     x, weights, slope = Tensor.empty(16, 32, 26, 26), Tensor.empty(64, 32, 3, 3), Tensor.empty(16, 64, 24, 24)

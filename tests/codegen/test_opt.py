@@ -490,6 +490,7 @@ def test_choices(target, golden):
     assert golden("\n".join(lines))
 
 
+@pytest.mark.choice
 def test_lanes_that_share_no_cache_line_are_one_vector():
     images = Tensor.empty(128, 64, 24, 24)
     (kernel,) = images.max_pool2d(2, return_indices=True)[1].schedule()

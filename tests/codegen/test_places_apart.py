@@ -28,6 +28,7 @@ def memory(*shape: int, dtype: str = "float") -> Tensor:
     return Tensor.empty(*shape, dtype=dtype).realize()
 
 
+@pytest.mark.choice
 def test_rows_are_added_by_a_thread_for_each_column():
     table = memory(10, 8).requires_grad_()
     (table[memory(5, dtype="int")] * memory(5, 8)).sum().backward()

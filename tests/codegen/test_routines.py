@@ -88,6 +88,7 @@ def test_every_language_has_them(target: str) -> None:
         assert all(k.global_size == (2, 1, 1) for k in kernels if k.name in names)
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize(("examples", "pieces"), [(1, 1), (50, 1), (2000, 101)])
 def test_a_batch_is_cut_into_pieces_for_the_cores(examples: int, pieces: int) -> None:
     """By what it takes: 50 factors of 8 × 8 matrices are not worth to wake another core for."""

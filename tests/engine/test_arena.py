@@ -95,7 +95,7 @@ def test_gradients_after_the_values_were_computed(square):
         poisoned = w.grad.numpy()
     w.grad = None
     ((square @ w).relu().matmul(w).tanh() @ w).sum().backward()
-    assert np.allclose(poisoned, w.grad.numpy(), rtol=1e-4, atol=1e-3)
+    assert np.allclose(poisoned, w.grad.numpy(), rtol=1e-3, atol=1e-2)
 
 
 def test_writes_in_a_schedule(square):

@@ -57,6 +57,7 @@ def test_a_gather_from_more_than_2_to_the_31():
     assert "5000000000ll" in source(empty()[Tensor([COUNT - 1, 3], dtype=dtypes.int64, device="NULL")])
 
 
+@pytest.mark.choice
 def test_small_memory_has_narrow_indices():
     small = Tensor.empty(50, 10, dtype=dtypes.uint8, device="NULL")
     assert "(long long)" not in source((small.T + 1).contiguous())

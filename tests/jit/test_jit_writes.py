@@ -259,6 +259,7 @@ class Net:
         return self.l2(self.l1(x).relu())
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize(
     "optimizer",
     [

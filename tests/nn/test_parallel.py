@@ -192,6 +192,7 @@ def captured(rank: int, microbatches: int, way: str) -> Replay:
     return found[0]
 
 
+@pytest.mark.choice
 def test_a_stage_keeps_few_microbatches() -> None:
     """It sends and receives in the order of one forward, one backward; so what it keeps does not grow with
     the number of micro-batches, as it does where all go forward first.

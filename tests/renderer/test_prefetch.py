@@ -48,6 +48,7 @@ def test_scales_are_asked_for_as_many_turns_ahead():
     assert by_size == {512 * 288: 16384, 512 * 18: 4096}
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize(
     "value",
     [
@@ -73,6 +74,7 @@ def computing(value: Tensor) -> dict[int, int]:
     return {load.src[0].src[0].arg: ahead for load, ahead in asked.items()}
 
 
+@pytest.mark.choice
 def test_what_computes_much_of_each_line_asks_for_lines():
     assert computing(Tensor.empty(1 << 20).gelu()) == {1: 4096}
     assert computing(Tensor.empty(1 << 20).sigmoid() + Tensor.empty(1 << 20)) == {1: 4096, 2: 4096}

@@ -205,6 +205,7 @@ def test_a_kernel_that_failed_has_not_run(broken, monkeypatch):
     assert a.tolist() == [2.0] * 4
 
 
+@pytest.mark.choice
 def test_integers_must_be_equal(broken):
     a = Tensor([1, 2, 3, 4], device="CPU").realize()
     broken(r"add (nsw )?(<\d+ x i32>|i32)", r"sub \2")

@@ -104,7 +104,8 @@ def differ(one: int, vote: Vote, other: int, others: Vote) -> bool:
     return any(vote.groups.get(group) != others.groups.get(group) for group in common)
 
 
-#: Which agreement: how many collectives the rank has begun before, and which one since then.
+#: Which agreement: how many collectives the rank has begun before, and which one since then. All begin as
+#: many: each rank has a part in every mesh (tensor/sharding.py), and in one group along each of its axes.
 Number = tuple[int, int]
 _NO_GROUPS: Mapping[tuple[int, ...], bytes] = {}
 

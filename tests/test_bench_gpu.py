@@ -19,7 +19,7 @@ def stage(cases, seconds=60, patience=30.0, name="tried"):
 
 def test_a_case_that_fails_hangs_or_crashes_costs_itself(tmp_path):
     result = driver.play_stage(
-        stage("works fails hangs lacks crashes again", patience=1.0), "real", tmp_path, 60
+        stage("works fails hangs lacks crashes again", patience=1.0), "real", tmp_path, 300
     )
     cases = result["cases"]
     assert result["status"] == "failed"
@@ -46,7 +46,7 @@ def test_a_stage_that_takes_too_long_is_cut_and_the_next_one_plays(tmp_path):
 
 def test_a_stage_that_cannot_begin_says_so(tmp_path):
     broken = Stage("broken", "no such module", "tests.no_such_module", 30)
-    result = driver.play_stage(broken, "real", tmp_path, 30)
+    result = driver.play_stage(broken, "real", tmp_path, 300)
     assert "no_such_module" in result["cases"]["start"]["missing"]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -136,7 +137,7 @@ def _play_once(stage: Stage, mode: str, folder: Path, end: float, share: Share) 
                 stderr=subprocess.STDOUT,
                 text=True,
                 cwd=ROOT,
-                env=environment(folder),
+                env=environment(folder, share.of),
                 start_new_session=True,
             )
             assert process.stdin is not None  # it is a pipe
@@ -174,16 +175,21 @@ def _ending(status: int, cut: bool, said: str, patience: float) -> dict[str, Any
     }
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """Of the processes: this tree first, the rest as it was given (platformdirs may be a wheel there), and
-    programs that were compiled before, in another process or run, kept beside the results.
+def environment(folder: Path, processes: int = 1) -> dict[str, str]:
+    """Of the processes: this tree first, the rest as it was given (platformdirs may be a wheel there);
+    programs that were compiled before, in another process or run, are kept beside the results; CUDA's headers
+    are those beside nvcc, where nobody says; and the CPU's cores are shared.
     """
     cache = folder / "cache"
     cache.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    nvcc = shutil.which("nvcc")
+    toolkit = {"CUDA_HOME": str(Path(nvcc).resolve().parents[1])} if nvcc else {}
     return {
+        **toolkit,
         **os.environ,
         "PYTHONPATH": path,
+        "THREADS": str(max(1, cores() // processes)),
         "CACHEDB": str(cache / "cache.db"),
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
         "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),

@@ -32,6 +32,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from lazygrad.device import DeviceError, MissingDeviceError
+from lazygrad.runtime import _cuda_driver
+
 from . import driver
 from .machine import COMPILE, PLAY, REAL
 from .stages import STAGES, WHOLE, Stage, named
@@ -47,6 +50,9 @@ def main(arguments: list[str]) -> int:
         for stage in STAGES:
             print(f"{stage.name:10} {stage.seconds:4.0f} s  {stage.about}")
         return 0
+    if not asked.dry_run and (absent := _absent()):
+        print(f"{absent}; --dry-run needs none", file=sys.stderr)
+        return 2
     asked.out.mkdir(parents=True, exist_ok=True)
     for stage in asked.stages:
         (asked.out / f"{stage.name}.json").unlink(missing_ok=True)
@@ -60,6 +66,17 @@ def main(arguments: list[str]) -> int:
     print(text)
     failed = [result for result in results if result["status"] != "done" and not _is_ahead(result, asked)]
     return 1 if failed else 0
+
+
+def _absent() -> str:
+    """Why there is no GPU here; empty where there is one, or a driver that does not work: stages say how."""
+    try:
+        _cuda_driver.started(_cuda_driver.bindings())
+    except MissingDeviceError as error:
+        return str(error)
+    except DeviceError:
+        pass
+    return ""
 
 
 def _is_ahead(result: dict[str, Any], asked: argparse.Namespace) -> bool:

@@ -49,7 +49,9 @@ def _problems(result: dict[str, Any]) -> list[str]:
     if len(failed) > SHOWN:
         lines.append(f"  {result['stage']}: {len(failed) - SHOWN} more are in its file")
     missing = {case["missing"]: name for name, case in result["cases"].items() if "missing" in case}
-    lines += [f"  {result['stage']}: {name} is left out: {what}" for what, name in missing.items()]
+    lines += [
+        f"  {result['stage']}: {name} is left out: {what.splitlines()[0]}" for what, name in missing.items()
+    ]
     return lines
 
 

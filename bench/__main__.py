@@ -27,6 +27,7 @@ from . import (
     torch_compile,
 )
 from . import compile as compile_times
+from .gpu import run as gpu
 from .replay import run as replay
 from .ruler import guard, regret
 from .speed import run as speed
@@ -48,6 +49,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
     "sums": sums,
     "house": house,
     "guard": guard,
+    "gpu": gpu,
     "regret": regret,
     "checks": checks,
     "pictures": pictures,

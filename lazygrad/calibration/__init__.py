@@ -5,6 +5,6 @@
 """
 
 from .beside import beside_the_data_sheet
-from .measure import measure
+from .measure import SECONDS, measure
 
-__all__ = ["beside_the_data_sheet", "measure"]
+__all__ = ["SECONDS", "beside_the_data_sheet", "measure"]

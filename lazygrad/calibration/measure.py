@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import math
 import statistics
 import time
@@ -14,19 +15,18 @@ from ..target import Target
 from ..target.measured import GROUPS, Figure, Row
 from .probes import Bench, Probe
 
-#: How often each probe has its turn, while the seconds last.
-TURNS, SECONDS = 9, 10.0
+#: How long probes have their turns; what comes before takes some 3 s.
+SECONDS = 10.0
 #: A sample takes so many seconds at least: short ones fall between what else the machine does. A turn has as
 #: many samples as fit into TURN_S.
 SAMPLE_S, TURN_S = 0.4e-3, 4e-3
 
 
-def measure(turns: int = TURNS, seconds: float = SECONDS, far: int | None = None) -> Row:
+def measure(seconds: float = SECONDS, far: int | None = None) -> Row:
     """The row of this machine's processor.
 
-    turns    of each figure. All have their turns one after the other, so that what else the machine does for
-             a while touches all a little, and none wholly
-    seconds  after which no further turn begins; the first one always ends
+    seconds  that samples are taken. All figures have their turns one after the other, so that what else the
+             machine does for a while touches all a little, and none wholly. The first turn always ends
     far      bytes that stand for memory, unless as many as this machine's caches ask for
     """
     target = Device["CPU"].renderer.target
@@ -36,11 +36,11 @@ def measure(turns: int = TURNS, seconds: float = SECONDS, far: int | None = None
         probes = bench.probes()
         times = [_times(probe) for probe in probes]
         start = time.perf_counter()
-        for number in range(turns):
-            if number and (time.perf_counter() - start) * (1 + 1 / number) > seconds:
-                break
+        for turn in itertools.count(1):
             for probe, count in zip(probes, times, strict=True):
                 found.setdefault((probe.group, probe.key), []).extend(_samples(probe, count))
+            if (time.perf_counter() - start) * (turn + 1) / turn > seconds:
+                break
     finally:
         bench.close()
     today = datetime.date.today().isoformat()

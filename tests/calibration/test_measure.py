@@ -24,7 +24,7 @@ from lazygrad.target.measured import GROUPS, Figure, Row
 def row() -> Row:
     """One turn of each figure, of a memory that is small."""
     with Context(THREADS=2):
-        return measure(turns=1, far=8 << 20)
+        return measure(0.1, far=8 << 20)
 
 
 def test_every_figure_is_finite_and_more_than_0(row):

@@ -28,12 +28,12 @@ def ships(monkeypatch) -> Row:
     """A row in the place of what would be measured: this takes no time."""
     row = shipped_row("znver3")
     assert row is not None
-    monkeypatch.setattr(calibrate, "measure", lambda: row)
+    monkeypatch.setattr(calibrate, "measure", lambda seconds: row)
     return row
 
 
 def test_a_machine_is_measured(folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(calibrate, "measure", lambda: measure(turns=1, far=4 << 20))
+    monkeypatch.setattr(calibrate, "measure", lambda seconds: measure(seconds / 100, far=4 << 20))
     assert main(["calibrate", "--export", str(tmp_path / "row.json")]) == 0
     out, err = capsys.readouterr()
     assert re.search(r"^ +measured +varied +data sheet$", out, re.MULTILINE)

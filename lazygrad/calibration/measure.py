@@ -49,10 +49,8 @@ def measure(seconds: float = SECONDS, far: int | None = None) -> Row:
 
 def _times(probe: Probe) -> int:
     """How often a sample runs a probe. The first run, which warms it up, does not count."""
-    if probe.once:
-        return 1
     probe.run(1)
-    return max(1, min(1_000_000, math.ceil(SAMPLE_S / max(probe.run(1), 1e-9))))
+    return max(1, min(probe.most, math.ceil(SAMPLE_S / max(probe.run(1), 1e-9))))
 
 
 def _samples(probe: Probe, times: int) -> list[float]:
@@ -69,7 +67,10 @@ def _samples(probe: Probe, times: int) -> list[float]:
 def _figures(found: dict[tuple[str, str], list[float]]) -> dict[str, dict[str, Figure]]:
     """The samples of all turns → figures in the units of their groups."""
     figures: dict[str, dict[str, Figure]] = {}
-    for (group, key), taken in found.items():
+    for (group, key), all_taken in found.items():
+        taken = [each for each in all_taken if math.isfinite(each)]
+        if not taken:  # the machine was too busy
+            continue
         best, spread = min(taken), _spread(taken)
         if group == "page_walk":
             if key == "sparse":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 import time
 from collections.abc import Callable, Iterator
@@ -23,8 +24,9 @@ from . import texts
 BEYOND, FAR_LEAST, FAR_MOST = 4, 128 << 20, 512 << 20
 #: Pages of which one line each is read: more than any processor keeps the addresses of.
 PAGES = 8192
-#: Links of a chase that one run follows, and meetings of threads in a region.
-LINKS, MEETINGS = 1 << 12, 100
+#: Links of a chase that one run follows; meetings of threads in a region; regions in a sample. The latter are
+#: few: where other work has the cores, each takes as long as that goes on.
+LINKS, MEETINGS, REGIONS = 1 << 12, 50, 16
 LINE = 64
 
 _CALL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -40,9 +42,10 @@ class Probe:
 
     group, key  of the figure that it becomes
     amount      what one run does, in the unit of the figure: bytes, operations, loads
-    run         runs so many times; the seconds that took
+    run         runs so many times; the seconds that took, infinity where it did not come to its end
     warm        runs that are not timed before those of a sample: what lies in a cache is there again
-    once        whether it runs once in each sample, however short that is
+    most        runs of a sample at most
+    once        whether a turn has one sample, however short that is
     """
 
     group: str
@@ -50,6 +53,7 @@ class Probe:
     amount: float
     run: Callable[[int], float]
     warm: int = 1
+    most: int = 1_000_000
     once: bool = False
 
 
@@ -276,12 +280,13 @@ class Bench:
         entry, buffers = self._addresses["lazygrad_wait_for_all"], pack("P", counter)
 
         def meet(meetings: int, times: int, threads: int) -> float:
+            failed.value = 0
             start = time.perf_counter()
             regions(pool.address, entry, buffers, pack("q", meetings), threads, times)
-            return time.perf_counter() - start
+            return math.inf if failed.value else time.perf_counter() - start
 
         meet(1, 1, self.threads)  # the workers begin
-        if failed.value or pool.workers < self.threads - 1:  # the system gives no threads
+        if pool.workers < self.threads - 1:  # the system gives no threads
             return
 
         def after_sleep(_: int) -> float:
@@ -295,9 +300,9 @@ class Bench:
         def long(times: int) -> float:
             return meet(MEETINGS, times, self.threads)
 
-        yield Probe("fork", "awake", 1, many)
-        yield Probe("fork", "asleep", 1, after_sleep, 0, once=True)
-        yield Probe("barrier", "all", MEETINGS, long)
+        yield Probe("fork", "awake", 1, many, most=REGIONS)
+        yield Probe("fork", "asleep", 1, after_sleep, 0, 1, once=True)
+        yield Probe("barrier", "all", MEETINGS, long, most=1)
 
 
 def _random(seed: int) -> Any:

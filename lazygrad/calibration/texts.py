@@ -17,8 +17,8 @@ ROW = 4096
 CHASE_STEPS, CLOCK_STEPS = 8, 64
 #: Indices that a turn of a loop of gathers takes, at most.
 GATHER_STEPS = 16
-#: So often a thread looks whether all others are there: some may never come, where the system is full.
-PATIENCE = 200_000_000
+#: So often a thread looks whether all others are there, some 50 ms: on a busy machine they may come late.
+PATIENCE = 50_000_000
 
 #: What all others use. `wait_for_all` is a kernel of pieces: `n` times, all threads meet. The counter is in
 #: the first buffer, behind it whether one has given up.
@@ -333,7 +333,7 @@ def _splat(lanes: int, value: str) -> str:
 
 
 def repeat_region() -> str:
-    """Regions of the worker pool, one after the other."""
+    """Regions of the worker pool, one after the other, until threads of one have not met."""
     return f"""
 define void @{REPEAT_REGION}(ptr %run, ptr %entry, ptr %bufs, ptr %vals, i32 %threads, i64 %times) nounwind {{
 start:
@@ -344,7 +344,11 @@ loop:
   store atomic i32 0, ptr %counter seq_cst, align 4
   call void %run(ptr %entry, ptr %bufs, ptr %vals, i32 %threads, i32 %threads)
   %i.next = add i64 %i, 1
-  %more = icmp ult i64 %i.next, %times
+  %left = icmp ult i64 %i.next, %times
+  %failed.at = getelementptr i8, ptr %counter, i64 64
+  %failed = load atomic i32, ptr %failed.at seq_cst, align 4
+  %met = icmp eq i32 %failed, 0
+  %more = and i1 %left, %met
   br i1 %more, label %loop, label %end
 end:
   ret void

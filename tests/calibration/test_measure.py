@@ -71,10 +71,17 @@ def test_one_thread_has_no_forks():
 
 
 @pytest.mark.skipif(usable_cores() < 2 or not _pool.available(), reason="the worker pool has one thread here")
-def test_threads_meet(row):
-    assert row.threads == 2
-    assert set(row.figures["fork"]) == {"awake", "asleep"}
-    assert "all" in row.figures["barrier"]
+def test_threads_meet():
+    """Sooner or later: on a busy machine they may come late."""
+    with Context(THREADS=2):
+        bench = Bench(Device["CPU"].renderer.target, 1 << 20)
+        try:
+            meetings = [probe for probe in bench.probes() if probe.group in ("fork", "barrier")]
+            assert {probe.key for probe in meetings} == {"awake", "asleep", "all"}
+            for probe in meetings:
+                assert any(math.isfinite(probe.run(1)) for _ in range(50)), probe
+        finally:
+            bench.close()
 
 
 @pytest.mark.parametrize("name", ["x86-64", "x86-64-v3", "znver5", "aarch64"])
@@ -93,6 +100,12 @@ def test_the_best_counts_and_how_far_the_median_is_from_it():
     found = _figures({("read", "memory"): [0.5, 0.25, 0.5], ("latency", "memory"): [90.0, 80.0, 100.0]})
     assert found["read"]["memory"] == Figure(4.0, 1.0)
     assert found["latency"]["memory"] == Figure(80.0, 0.125)
+
+
+def test_runs_that_did_not_end_do_not_count():
+    inf = math.inf
+    found = _figures({("fork", "awake"): [inf, 4.0, inf], ("barrier", "all"): [inf]})
+    assert found == {"fork": {"awake": Figure(4.0, 0.0)}}
 
 
 @pytest.mark.parametrize(("sparse", "walk"), [(30.0, 20.0), (9.0, 0.0)])

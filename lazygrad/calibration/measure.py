@@ -83,6 +83,9 @@ def _figures(found: dict[tuple[str, str], list[float]]) -> dict[str, dict[str, F
 
 
 def _spread(taken: list[float]) -> float:
+    """How much longer the median took than the best; of one sample, which says nothing of that, 1."""
+    if len(taken) == 1:
+        return 1.0
     best = min(taken)
     return statistics.median(taken) / best - 1 if best > 0 else 0.0
 

@@ -28,7 +28,7 @@ class Figure(NamedTuple):
     """A number that was measured.
 
     value   the best of several runs: other work on the machine makes a run slower, nothing makes it faster
-    spread  how much longer than the best the median run took, as a part of it: 0.1 is 10 %
+    spread  how much longer than the best the median run took, as a part of it: 0.1 is 10 %; 1 of a single run
     """
 
     value: float

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from .commands import demo, devices, explain, flags, kernels, llm, tune, viz
+from .commands import calibrate, demo, devices, explain, flags, kernels, llm, tune, viz
 from .device import DeviceError
 
 
@@ -24,6 +24,7 @@ class Command(Protocol):
 
 
 COMMANDS: dict[str, Command] = {
+    "calibrate": calibrate,
     "demo": demo,
     "devices": devices,
     "explain": explain,

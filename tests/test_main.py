@@ -101,7 +101,7 @@ def test_devices_marks_the_default(capsys):
     [
         (["dmeo"], "no command 'dmeo': did you mean 'demo'?"),
         (["device"], "no command 'device': did you mean 'devices'?"),
-        (["xyz"], "no command 'xyz': there are demo, devices"),
+        (["xyz"], "no command 'xyz': there are calibrate, demo, devices"),
         (["demo", "--epochs", "0"], "argument --epochs: '0' is not a whole number of at least 1"),
         (["demo", "--epochs", "many"], "argument --epochs: 'many' is not a whole number of at least 1"),
     ],

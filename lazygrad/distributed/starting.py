@@ -20,8 +20,10 @@ from ..config import THREADS, usable_cores
 from ..device import Device, GlobalCounters
 from ..device.world import World, set_world
 from ..locks import in_main_thread
+from ..runtime._measured import go_by, own_row, processor_name
 from ..runtime._mpi import Transport
 from ..runtime._side_channel import SideChannel
+from ..target.measured import Row
 from ..tensor import Tensor
 
 #: What launchers of MPI tell the processes that they start: Open MPI and PRRTE, MPICH and Intel MPI, Slurm.
@@ -73,6 +75,7 @@ def init(seed: int | None = None, timeout: float = 60.0, devices: int = 1) -> No
         transport = Transport()
         if transport.size > 1:
             _begin(transport, timeout, devices)
+            _go_by_one_row()
     if _Started.size == 1:
         set_world(World(each=devices))
     _Started.done = True
@@ -115,6 +118,13 @@ def _begin(transport: Transport, timeout: float, devices: int) -> None:
     if in_main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminated)
     atexit.register(_close)
+
+
+def _go_by_one_row() -> None:
+    """Predictions must not differ between ranks: all take what was measured of rank 0's processor."""
+    found = own_row(processor_name()) if _Started.rank == 0 else None
+    text = broadcast("" if found is None else found.to_text())
+    go_by(Row.from_text(text) if text else None)
 
 
 # ---- faults ----

@@ -126,6 +126,18 @@ def host_name() -> str:
     return " ".join([platform.machine(), *(facts.get(name, "") for name in names)])
 
 
+def host_description() -> str:
+    """The same for people: `AMD EPYC (x86_64, family 25, model 1, stepping 1)`."""
+    facts = _cpu_facts()
+    names = {"cpu family": "family", "CPU implementer": "implementer", "CPU part": "part"}
+    said = [
+        f"{names.get(name, name)} {facts[name]}"
+        for name in ("cpu family", "model", "stepping", *tuple(names)[1:])
+        if facts.get(name)
+    ]
+    return f"{facts.get('model name', platform.system())} ({', '.join([platform.machine(), *said])})"
+
+
 def host_caches() -> tuple[int, ...]:
     """Bytes of each data cache of the first core, innermost first; () where the system does not say."""
     sizes: dict[int, int] = {}

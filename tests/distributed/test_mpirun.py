@@ -157,6 +157,15 @@ def test_copies_that_are_not_equal_are_an_error_on_all_ranks(when: str, said: st
     assert ended.error.count(f"\n{text}") == 2, ended.error
 
 
+def test_all_ranks_go_by_what_was_measured_of_the_processor_of_rank_0(tmp_path: Path) -> None:
+    ended = run(2, "measured.py", tmp_path, CPU_TARGET="native")
+    assert ended.status == 0, ended.error
+    assert sorted(ended.out.split("\n")) == [
+        "",
+        *(f"rank {n} goes by the machine of rank 0" for n in range(2)),
+    ]
+
+
 #: What the last rank does instead of what the others do, and what rank 0 says of it.
 FAULTS = {
     "raises": "rank 1 (host HOST) raised KeyError: 'lost'; its last collective was all_reduce (ADD)",

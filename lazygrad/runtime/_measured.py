@@ -1,0 +1,130 @@
+"""The measured row of a processor: what was measured here, or a row that ships.
+
+What `python -m lazygrad calibrate` measures is a file of its own for each processor, beside the disk cache,
+for people to read and to write. A process reads it once, when it first asks: what is measured meanwhile
+changes nothing in a program that runs. Numbers are all that is read, so whoever can write the file can at
+most make predictions worse.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from ..config import CACHEDB, CACHELEVEL, CPU_TARGET, DEBUG
+from ..device import DeviceError, lock_across_fork
+from ..target import Target
+from ..target.measured import BadRow, Row, nearest_row
+from ._cache import default_path
+from ._llvm import llvmlite_binding
+from ._trust import make_private
+
+#: A longer file is none of ours.
+MAX_BYTES = 1 << 16
+
+_lock = lock_across_fork()
+#: (folder, processor) → what this process goes by.
+_rows: dict[tuple[str, str], Row | None] = {}
+#: Under MPI, the row of rank 0's processor, if it has one.
+_of_rank_0: list[Row | None] = []
+
+
+def measured_row(target: Target, own: bool = True) -> Row | None:
+    """What the processor of a target was seen to do; None where nothing like it was measured.
+
+    own  whether code for the target runs here, on this machine. Otherwise, and where CPU_TARGET is not
+         native, only rows that ship count: the same on every machine.
+
+    Under MPI all ranks go by rank 0's row, for what runs on their own processors.
+    """
+    if not own or CPU_TARGET.value not in ("", "native"):
+        return _shipped(target.arch)
+    if _of_rank_0:
+        return _of_rank_0[0]
+    return own_row(processor_name() if target.arch == "native" else target.arch)  # as device CLANG calls it
+
+
+def own_row(name: str) -> Row | None:
+    """What was measured of this machine's processor, whose name this is; else a row that ships."""
+    key = str(folder()) if CACHELEVEL.value else "", name
+    with _lock:
+        if key not in _rows:
+            found = _read(Path(key[0]) / f"{name}.json") if key[0] else None
+            _rows[key] = _shipped(name) if found is None else found
+        return _rows[key]
+
+
+def go_by(row: Row | None) -> None:
+    """Have this process go by a row, whatever is measured or ships: that of rank 0."""
+    _of_rank_0[:] = [row]
+
+
+def forget() -> None:
+    """As in a new process."""
+    _rows.clear()
+    _of_rank_0.clear()
+
+
+def processor_name() -> str:
+    """This machine's processor as LLVM calls it, without starting a compiler; "" where there is no LLVM."""
+    try:
+        return str(llvmlite_binding().get_host_cpu_name())
+    except DeviceError:
+        return ""
+
+
+def folder() -> Path:
+    """Where rows that were measured here are: beside the disk cache."""
+    return Path(str(CACHEDB.value) or default_path()).parent / "measured"
+
+
+def keep(row: Row) -> Path:
+    """Write a row for the processes that start from now on, whole or not at all; the file. OSError if that
+    fails.
+    """
+    import tempfile
+
+    path = folder() / f"{row.processor}.json"
+    make_private(str(path.parent))
+    number, name = tempfile.mkstemp(dir=path.parent, prefix=f"{row.processor}.", suffix=".new")
+    try:
+        with open(number, "w", encoding="utf-8") as file:
+            file.write(row.to_text())
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+    return path
+
+
+def _read(path: Path) -> Row | None:
+    """The row of a file; None where there is none, or it is damaged, which is said."""
+    try:
+        with open(path, "rb") as file:
+            text = file.read(MAX_BYTES + 1)
+    except OSError:
+        return None
+    try:
+        if len(text) > MAX_BYTES:
+            raise BadRow(f"it is longer than {MAX_BYTES} bytes")
+        row = Row.from_text(text.decode("utf-8", "replace"))
+        if row.processor != path.stem:
+            raise BadRow(f"it is a row of {row.processor}")
+    except BadRow as problem:
+        again = "" if "calibrate" in str(problem) else ": `python -m lazygrad calibrate` writes it anew"
+        print(f"lazygrad: the measured row {path} does not count, {problem}{again}", file=sys.stderr)
+        return None
+    return row
+
+
+def _shipped(name: str) -> Row | None:
+    row = nearest_row(name)
+    if DEBUG >= 1 and row is not None and row.processor != name and (name, row.processor) not in _said:
+        _said.add((name, row.processor))
+        print(f"{name} was not measured: the row of {row.processor} stands for it")
+    return row
+
+
+#: Names of which was said which row stands for them.
+_said: set[tuple[str, str]] = set()

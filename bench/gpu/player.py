@@ -3,9 +3,9 @@
 {"stage": [...], "mode": MODE, "folder": DIR, "cases": [...] or null, "share": [i, n], "seed": s, "to": PATH}
 
 It writes a line to PATH before each case and one after it, so that whoever reads knows which one hung or
-crashed. With "cases": null it plays its share of all, of which "seed" draws
-some where it is no null. A case that takes longer than the stage's patience ends
-the process, as does one after which the GPU is lost: it is started anew for those that are left.
+crashed. With "cases": null it plays its share of all, of which "seed" draws some where it is no null. A case
+that takes longer than the stage's patience ends the process, as does one after which the GPU is lost: it is
+started anew for those that are left.
 """
 
 from __future__ import annotations

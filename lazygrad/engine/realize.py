@@ -115,9 +115,15 @@ class _Mark:
 
 
 def run_schedule(items: Sequence[ScheduleItem]) -> bool:
-    """Run the items in order. False where another thread took some and failed: plan again."""
+    """Run the items in order. False where another thread took some and failed: plan again.
+
+    Where one finds a problem of its values, those that need what it makes are left out; the others run before
+    the problem is raised. So which values fail does not depend on what is computed in one kernel.
+    """
     mark = _Mark()
     arena: Arena | None = None
+    problem: Exception | None = None
+    lost: set[Buffer] = set()
     sent = [item.ast for item in items if item.ast.op is Ops.COLLECTIVE]
     flights = _Flights() if sent else None
     try:
@@ -135,22 +141,29 @@ def run_schedule(items: Sequence[ScheduleItem]) -> bool:
         for position, item in enumerate(items):
             other = item.kernel.facts["runner"]
             if other is mark:
-                try:
-                    if flights is not None:
-                        flights.before(item, position, arena)
-                    run_item(item, arena, position, flights)
-                except (DeviceError, CompileError, CheckError) as error:
-                    _say_whose(error, item)
-                    raise
+                if lost.isdisjoint([buffer.base for buffer in item.bufs]):
+                    try:
+                        if flights is not None:
+                            flights.before(item, position, arena)
+                        found = _run(item, arena, position, flights)
+                    except (DeviceError, CompileError, CheckError) as error:
+                        _say_whose(error, item)
+                        raise
+                    problem = problem or found
                 if arena is not None:
                     arena.after(position)
             else:
                 other.wait()
-                if "ran" not in item.kernel.facts:
+                if "ran" not in item.kernel.facts and problem is None:
                     return False
+            if "ran" not in item.kernel.facts:
+                lost.update(buffer.base for buffer in item.outputs)
         if flights is not None:
             flights.flying.wait_for_all()
+        if problem is not None:
+            raise problem
     finally:
+        del problem  # which holds this frame
         with planning:
             for item in items:
                 if item.kernel.facts.get("runner") is mark and "ran" not in item.kernel.facts:
@@ -206,10 +219,20 @@ class _Flights:
         return base, offset, offset + buffer.nbytes
 
 
-def run_item(
-    item: ScheduleItem, arena: Arena | None = None, position: int = 0, flights: _Flights | None = None
-) -> None:
-    """Run one kernel or copy now, and record that its values are in memory.
+def run_item(item: ScheduleItem) -> None:
+    """Run one kernel or copy now, and record that its values are in memory."""
+    problem = _run(item, None, 0, None)
+    if problem is not None:
+        try:
+            raise problem
+        finally:
+            del problem  # which holds this frame
+
+
+def _run(
+    item: ScheduleItem, arena: Arena | None, position: int, flights: _Flights | None
+) -> IndexError | ValueError | None:
+    """The same; a problem that it has found is given back, and what needs its values fails from now on.
 
     arena, position  of the schedule that it is an item of
     flights          what may still be under way when this comes back; None: nothing
@@ -222,11 +245,11 @@ def run_item(
     if ast.op is Ops.COPY:
         _run_copy(item)
         _finish(item.kernel)
-        return
+        return None
     if ast.op is Ops.COLLECTIVE:
         _run_collective(item, position, flights)
         _finish(item.kernel)
-        return
+        return None
     device = bufs[0].device
     outputs = output_count(ast)
     for buffer in bufs[outputs:]:
@@ -261,10 +284,7 @@ def run_item(
     if problem is not None:
         for failed in failure_observers:
             failed(item.kernel, problem)
-        try:
-            raise problem
-        finally:
-            del problem  # which holds this frame
+        return problem
     if checker is not None:
         checker.after()
         _finish(item.kernel)
@@ -279,6 +299,7 @@ def run_item(
         head = None if runner.runs else "green"
         report_run(item, device, runner.spec.name, seconds, ops, moved, accessed, head, runner.spec)
     runner.runs += 1
+    return None
 
 
 def _reported(reports: ReportBuffer, ast: UOp) -> IndexError | ValueError | None:

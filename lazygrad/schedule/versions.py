@@ -54,6 +54,15 @@ def fail(node: UOp, error: Exception) -> None:
     set_becomes(node, in_shape(memory, shape_of(node)))
 
 
+def reopen(planned: UOp) -> None:
+    """Let what a kernel that does not run was to make be open again, for other graphs that have it."""
+    with table_lock:
+        for ref in planned.facts.pop("values", ()):
+            node = ref()
+            if node is not None and below_movement(node.facts.get("becomes", node)) is planned:
+                del node.facts["becomes"]
+
+
 def mark_buffer(node: UOp, buffer: Buffer) -> UOp:
     """Give a BUFFER node its Buffer, whose contents it stands for."""
     node.facts["buffer"] = buffer

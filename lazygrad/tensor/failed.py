@@ -11,7 +11,7 @@ from ..ir.rewrite import resolve
 from ..ir.uop import UOp
 from ..locks import table_lock
 from ..schedule.readers import open_or_planned
-from ..schedule.versions import effective, fail, latest
+from ..schedule.versions import effective, fail, latest, reopen
 from .live import alive
 
 
@@ -33,7 +33,10 @@ def note_failure(kernel: UOp, error: Exception) -> None:
         tensors = [tensor for tensor in alive() if hasattr(tensor, "_held")]
         storages = {storage for tensor in tensors if (storage := tensor._storage) is not None}
         for storage in [storage for storage in storages if is_lost(storage.version)]:
+            planned = [effective(base) for base in open_or_planned(latest(storage.version))]
             storage.undo_writes()
+            for base in planned:  # the next step may make the same node anew
+                reopen(base)
         for tensor in tensors:
             if is_lost(tensor._uop):
                 for base in open_or_planned(latest(tensor._uop)):

@@ -20,6 +20,7 @@ def test_a_record_repeats(target, tmp_path, capsys):
     assert "nothing differs" in capsys.readouterr().out
 
 
+@pytest.mark.choice
 def test_a_record_is_of_the_target():
     texts = {target: records("matmul 127", TARGETS[target]())[-1].parts["text"] for target in TARGETS}
     assert len(set(texts.values())) == len(TARGETS)

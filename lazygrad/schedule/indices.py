@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 
 from ..ir.index import as_index, bounds, const, sint
 from ..ir.nest import ranges_of
@@ -34,6 +35,13 @@ def free_ranges(indices: Indices) -> frozenset[UOp]:
         elif at.op is not Ops.CONST:
             found |= ranges_of(at)
     return frozenset(found)
+
+
+def are_all(indices: Indices, shape: Sequence[sint]) -> bool:
+    """Whether these are plainly all places of a shape: along each axis a range of its own, as long as it."""
+    pairs = [(at, size) for at, size in zip(indices, shape, strict=False) if size != 1]
+    ranges = {at for at, size in pairs if at.op is Ops.RANGE and size_of(at) == size}
+    return len(indices) == len(shape) and len(ranges) == len(pairs)
 
 
 def block_of(indices: Indices, r: UOp) -> int:

@@ -31,7 +31,7 @@ from .asking import near
 from .graph import is_generated
 from .group import Group, numel
 from .in_memory import is_held
-from .indices import ANYWHERE, CONTINUES, Indices, block_of, free_ranges, size_of, through
+from .indices import ANYWHERE, CONTINUES, Indices, are_all, block_of, free_ranges, size_of, through
 from .nested_sums import NestedSums
 from .one_pass import OnePasses
 from .plain import PlainGraph
@@ -98,6 +98,8 @@ class Placement:
         self.fuse, self.beside, self.budget = fuse, beside, budget
         #: bytes of the largest value that OPTS may have stored: what is read and returned; not known yet
         self.room = -1
+        #: what has an index that is checked below it; not known yet
+        self.checked: set[UOp] | None = None
         self.must: dict[UOp, str] = dict.fromkeys(graph.results, "it is a result")
         self.groups: list[Group] = []
         self.home: dict[UOp, Group] = {}
@@ -200,8 +202,18 @@ class Placement:
         return "OPTS says so"
 
     def _may_store(self, node: UOp) -> bool:
-        """Whether a value may be stored that need not be: memory has room for it, and kernels an argument."""
+        """Whether a value may be stored that need not be: memory has room for it, kernels an argument, and no
+        index is checked then that nobody asks for.
+        """
         if self.budget or not self.fuse:
+            return False
+        if self.checked is None:
+            self.checked = set()
+            for each in self.order:
+                if each.op is Ops.CHECK or not self.checked.isdisjoint(each.src):
+                    self.checked.add(each)
+        places = (at for tuples in self.uses[node].values() for at in tuples)
+        if node in self.checked and not any(are_all(at, shape_of(node)) for at in places):
             return False
         if self.room < 0:
             leaves = {source for each in self.order for source in each.src if is_held(source)}

@@ -265,6 +265,7 @@ def test_blocks_of_filters_are_walked_inside_of_an_image():
     assert thread == Opt(OptOps.THREAD, 0, 32)
 
 
+@pytest.mark.choice
 def test_filters_beside_a_copied_image_are_packed_once_for_all_of_its_rows():
     """Four phases of a transposed convolution: the price of packing was counted for each row of pixels."""
     y = Tensor.empty(4, 64, 28, 28).conv_transpose2d(Tensor.empty(64, 32, 4, 4), stride=2, padding=1)

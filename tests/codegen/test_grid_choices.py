@@ -113,6 +113,7 @@ def test_a_block_of_a_product_stores_neighbours_from_neighbouring_threads():
     assert all(not is_far(step, 1) for op, _, step in accesses(kernel) if op is Ops.STORE)
 
 
+@pytest.mark.choice
 def test_what_opts_share_out_is_predicted():
     """Rows of 4,096 by one thread each are read apart, and by few threads."""
     kernel = first_kernel(E(4096, 4096).sum(1), "cuda:sm_90")

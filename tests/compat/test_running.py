@@ -36,6 +36,7 @@ def test_a_program_on_buffers():
     assert runner.display_name == runner.p.name
 
 
+@pytest.mark.choice
 def test_a_program_with_a_variable():
     size = Variable("size", 1, 4)
     items, values = create_schedule_with_vars([(Tensor.empty(4)[: size.bind(2)] + 1).sum().uop])

@@ -12,7 +12,7 @@ def interrupted(monkeypatch):
     """Ctrl-C once, in place of the n-th thing that runs."""
 
     def interrupt(at: int) -> None:
-        run_item = realize.run_item
+        run = realize._run
         count = 0
 
         def once(*item) -> None:
@@ -20,8 +20,8 @@ def interrupted(monkeypatch):
             count += 1
             if count == at:
                 raise KeyboardInterrupt
-            run_item(*item)
+            return run(*item)
 
-        monkeypatch.setattr(realize, "run_item", once)
+        monkeypatch.setattr(realize, "_run", once)
 
     return interrupt

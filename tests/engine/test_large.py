@@ -42,6 +42,7 @@ def test_a_part_behind_2_to_the_31():
     assert "4000000000ll" in source((empty()[4_000_000_000:AT] + 1).contiguous())
 
 
+@pytest.mark.choice
 def test_positions_that_grow_past_2_to_the_31():
     text = source((empty().reshape(50_000, 100_000).T + 1).contiguous())
     assert re.search(r"\(\(long long\)gidx\d\)\*\d+00000ll", text), text

@@ -130,6 +130,7 @@ def test_no_launch_has_a_buffer_both_ways(tmp_path):
             assert all(begin % 256 == 0 and nbytes % 4 == 0 for _, begin, nbytes in step["bound"])
 
 
+@pytest.mark.choice
 def test_values_that_are_needed_inside_share_buffers(tmp_path):
     w = Tensor.ones(64, 64).contiguous().realize()
 

@@ -81,6 +81,7 @@ def test_a_copy_is_no_kernel():
     assert kernel.name == "E_2"
 
 
+@pytest.mark.choice
 def test_every_form():
     [kernel] = matmul().kernels(target="c")
     texts = {form: kernel.form(form) for form in FORMS if form != "asm"}
@@ -149,6 +150,7 @@ def test_variables_are_shown():
 # *** by hand
 
 
+@pytest.mark.choice
 def test_a_kernel_runs_by_hand_on_what_it_reads():
     y = matmul()
     [kernel] = y.kernels()
@@ -159,6 +161,7 @@ def test_a_kernel_runs_by_hand_on_what_it_reads():
     assert "GFLOPS" in repr(done)
 
 
+@pytest.mark.choice
 def test_opts_by_hand_give_the_same_numbers():
     y = matmul()
     [kernel] = y.kernels()
@@ -169,11 +172,13 @@ def test_opts_by_hand_give_the_same_numbers():
     assert kernel.applied_opts != changed.applied_opts
 
 
+@pytest.mark.choice
 def test_a_kernel_replays_from_its_printed_opts():
     [kernel] = matmul().kernels(target="metal")
     assert kernel.with_opts(repr(list(kernel.applied_opts))).source == kernel.source
 
 
+@pytest.mark.choice
 def test_an_opt_that_does_not_fit_shows_the_loops():
     [kernel] = matmul().kernels()
     with pytest.raises(KernelOptError, match="UPCAST axis 0 by 3: 3 does not divide 4") as refused:
@@ -213,6 +218,7 @@ def test_a_part_of_memory_is_written_by_hand():
     assert x.tolist() == [0, 0, 1, 2, 0, 0]
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("target", ["python", pytest.param("c", marks=needs("clang"))])
 def test_a_kernel_runs_on_another_device(target):
     y = matmul()

@@ -26,6 +26,7 @@ def test_jit_0_never_captures():
     assert next(ran) == 4
 
 
+@pytest.mark.choice
 def test_jit_2_runs_kernel_by_kernel(capsys):
     f = TinyJit(lambda x: (x + 1).contiguous() * 2)
     with Context(JIT=2):
@@ -38,6 +39,7 @@ def test_jit_2_runs_kernel_by_kernel(capsys):
     assert capsys.readouterr().out.count("*** CPU") == 2
 
 
+@pytest.mark.choice
 def test_what_debug_prints(capsys):
     f = TinyJit(lambda x: ((x + 1).contiguous() * 2).contiguous() - 3)
     x = Tensor([1.0]).realize()

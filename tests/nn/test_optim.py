@@ -111,6 +111,7 @@ def test_an_adam_update_of_a_parameter_is_one_kernel_with_three_outputs():
         assert [outputs for _, outputs in seen] == [2, 3], seen  # c1 and c2 are numbers that share one
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("make", [lambda p: SGD(p, 0.1), lambda p: SGD(p, 0.1, momentum=0.9)])
 def test_an_sgd_update_of_a_parameter_is_one_kernel(make):
     params = [parameter(4, 6)]

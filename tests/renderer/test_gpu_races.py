@@ -245,6 +245,7 @@ def test_no_barrier_and_no_wait_of_one_pass_can_be_left_out(kind: str) -> None:
         assert re.search("race|on the way|has not waited", problem_of(replace(spec, src=text))), each
 
 
+@pytest.mark.choice
 def test_threads_meet_in_what_is_checked() -> None:
     ops = {opts: {u.op for u in spec.uops} for opts, spec in specs_of("row-sums").items()}
     assert all(Ops.BARRIER in ops[opts] for opts in ("group", "grouptop", "group-local", "grouptop-local"))

@@ -30,6 +30,7 @@ def program(value: Tensor, ahead: int = 16384):
     return compile_kernel(value.schedule()[-1].ast, renderer(ahead))
 
 
+@pytest.mark.choice
 def test_weights_are_asked_for_and_the_vector_is_not():
     spec = program(Tensor.empty(1, 576) @ Tensor.empty(512, 576).T)
     asked = prefetched_loads(spec.uops, renderer().target)
@@ -86,6 +87,7 @@ def test_rows_that_are_walked_again_ask_for_the_next_row(row, ahead):
     assert computing(Tensor.empty(1024, row).softmax(-1)) == {1: ahead}
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize(
     "value",
     [

@@ -258,6 +258,7 @@ def test_nan_and_infinity_that_were_there_are_no_news():
 # ---- indices
 
 
+@pytest.mark.choice
 def test_an_index_out_of_range_raises():
     x = Tensor([1, 2, 3])
     with Context(CHECK=1):
@@ -286,6 +287,7 @@ def test_indices_whose_extremes_are_in_range_are_not_evaluated(monkeypatch):
     assert not evaluated
 
 
+@pytest.mark.choice
 def test_negative_indices_and_several_axes():
     x = Tensor.arange(12).reshape(3, 4).contiguous()
     with Context(CHECK=1):

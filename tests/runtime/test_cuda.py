@@ -321,6 +321,7 @@ def test_a_captured_function_is_one_launch_of_a_graph(gpu: EmulatedDriver) -> No
         del result, given
 
 
+@pytest.mark.choice
 def test_a_replay_sets_only_what_changes(gpu: EmulatedDriver) -> None:
     weight = Tensor(numbers(8, 8), device="CUDA").realize()
     step = TinyJit(lambda x: ((x + 1).contiguous() @ weight).contiguous().sum().realize())

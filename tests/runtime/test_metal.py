@@ -194,6 +194,7 @@ def indirect_buffers(gpu: GPU, monkeypatch: pytest.MonkeyPatch) -> list[emulated
     return made
 
 
+@pytest.mark.choice
 def test_a_replay_tells_only_what_changes(gpu: GPU, monkeypatch: pytest.MonkeyPatch) -> None:
     made = indirect_buffers(gpu, monkeypatch)
 
@@ -296,6 +297,7 @@ def test_a_kernel_has_the_time_that_the_gpu_took(gpu: GPU) -> None:
 # *** what goes wrong
 
 
+@pytest.mark.choice
 def test_the_gpu_gives_up(gpu: GPU) -> None:
     """It is said at the next time that somebody waits; what comes after is computed."""
     x = Tensor(numbers(4), device=NAME).realize()

@@ -192,6 +192,7 @@ def test_threaded_kernels_agree_with_numpy(anew):
         assert np.allclose((Tensor(a) @ Tensor(b)).numpy(), a.astype(np.float64) @ b, atol=1e-3)
 
 
+@pytest.mark.choice
 def test_small_kernels_stay_whole(anew):
     (Tensor(values(1000)) + 1).realize()
     (Tensor(values(64 * 64).reshape(64, 64)) @ Tensor(values(64 * 64).reshape(64, 64))).realize()
@@ -199,6 +200,7 @@ def test_small_kernels_stay_whole(anew):
     assert not any(hasattr(runner.program, "region") for runner in method_cache.values())
 
 
+@pytest.mark.choice
 @several_cores
 def test_pieces_depend_on_shapes_alone(anew):
     found = set()
@@ -212,6 +214,7 @@ def test_pieces_depend_on_shapes_alone(anew):
     assert len(found) == 1
 
 
+@pytest.mark.choice
 @several_cores
 def test_native_callers_know_the_region(anew):
     (x("CPU", 1 << 20).realize() + 1).realize()
@@ -244,6 +247,7 @@ def test_replays_are_the_same_for_every_number_of_threads(device, anew):
                 assert np.array_equal(a.view(np.uint8), b.view(np.uint8))
 
 
+@pytest.mark.choice
 @several_cores
 def test_a_replay_uses_as_many_threads_as_the_flag_says(anew):
     double = TinyJit(lambda x: x * 2)
@@ -300,6 +304,7 @@ def test_the_interpreter_ends():
         assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.choice
 @several_cores
 def test_the_interpreter_ends_while_a_daemon_thread_is_in_a_region():
     done = run(

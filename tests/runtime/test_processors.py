@@ -90,6 +90,7 @@ def test_a_kernel_uses_whole_vectors_and_no_wider_ones(kernel, processor):
     assert not re.search(r"\bcall|\bbl\s", text)
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("processor", VECTORS)
 def test_a_matmul_holds_its_tile_in_registers(processor):
     _, _, registers, lanes = VECTORS[processor]
@@ -103,6 +104,7 @@ def test_a_matmul_holds_its_tile_in_registers(processor):
     assert len(products) == accumulators
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("processor", VECTORS)
 def test_a_row_sum_has_several_vector_sums(processor):
     [hot] = loops(instructions(written("row sum", processor)))
@@ -128,6 +130,7 @@ def test_an_exponential_is_scaled_by_an_instruction_where_there_is_one(processor
     assert not re.search(r"\bcall", text)
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize(
     ("processor", "conversion"),
     [("x86-64-v3", "vcvtph2ps"), ("x86-64-v4", "vcvtph2ps"), ("aarch64", "fcvtl2?"), ("x86-64", "mulps")],
@@ -148,6 +151,7 @@ def test_a_large_result_goes_past_the_caches_by_vectors_of_a_line(processor):
     assert ("vmovntps" in text) == (processor == "x86-64-v4")
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize("processor", VECTORS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_what_is_written_for_another_processor_computes_the_same_here(kernel, processor):
@@ -205,6 +209,7 @@ def chains(processor: str) -> int:
     return sum(u.op is Ops.DEFINE_ACC for u in kernel.spec.uops)
 
 
+@pytest.mark.choice
 def test_sums_side_by_side_hide_the_latency_of_the_row():
     found = [chains(name) for name in ("x86-64-v3", "znver2", "neoverse-v2", "neoverse-n1")]
     assert found == [8, 10, 8, 4]

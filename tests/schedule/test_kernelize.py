@@ -195,6 +195,7 @@ def test_the_graph_of_what_ran_is_freed():
 # ---- schedules
 
 
+@pytest.mark.choice
 def test_schedule_is_a_list_in_the_order_of_running():
     a = memory(np.ones((4, 4), np.float32))
     out = (a @ a).relu().contiguous() + 1

@@ -44,6 +44,7 @@ def test_steps_that_read_another_part_are_one_kernel(compiled: Any) -> None:
     assert len(compiled) <= 3
 
 
+@pytest.mark.choice
 def test_a_few_kernels_keep_their_places(compiled: Any) -> None:
     unrolled(Tensor(np.ones((3, 5), np.float32)).realize(), 3).realize()
     assert len(compiled) == 2

@@ -34,12 +34,14 @@ def test_the_gradient_of_what_is_read_twice_is_two_products():
     assert len(items[-1].bufs) == 1 + 3  # what is added to, and two matrices
 
 
+@pytest.mark.choice
 def test_short_sums_stay():
     a, b, c, d = (memory(8, 16) for _ in range(4))
     value = (a.unsqueeze(1) * b.unsqueeze(0) + c.unsqueeze(1) * d.unsqueeze(0)).sum(2)
     assert kernels_of(value) == 1
 
 
+@pytest.mark.choice
 def test_16_bit_floats_are_stored_as_they_are():
     x, a, b = (memory(128, 128, dtype="bfloat16") for _ in range(3))
     with Context(PLAN_FOR="cuda:sm_90"):

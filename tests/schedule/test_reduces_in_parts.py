@@ -24,6 +24,7 @@ def found(tensor: Tensor, target: Target = CPU) -> list[tuple[int, ...]]:
     return [shape_of(node.src[0]) for node in nodes if node.op is Ops.REDUCE_AXIS]
 
 
+@pytest.mark.choice
 def test_a_sum_of_everything_is_one_of_64_parts():
     assert found(Tensor.empty(1 << 26).sum()) == [(64, 1 << 20), (64, 1)]
 
@@ -32,26 +33,31 @@ def test_what_vectors_do_not_fill_is_summed_apart():
     assert found(Tensor.empty((1 << 26) - 1).sum()) == [(64, 1_048_320), (64, 1), (16_383,)]
 
 
+@pytest.mark.choice
 def test_the_slowest_axis_is_cut():
     assert found(Tensor.empty(4096, 1000).sum()) == [(64, 64, 1000), (64, 1, 1)]
     assert found(Tensor.empty(331, 10007).sum()) == [(55, 6, 10007), (55, 1, 1), (1, 10007)]
     assert found(Tensor.empty(3, 1 << 20).sum()) == [(3, 16, 1, 1 << 16), (3, 16, 1, 1)]
 
 
+@pytest.mark.choice
 def test_few_long_rows_are_cut_and_many_are_not():
     assert found(Tensor.empty(4, 1 << 24).sum(1)) == [(16, 4, 1 << 20), (16, 4, 1)]
     assert len(found(Tensor.empty(16, 1 << 22).sum(1))) == 1
 
 
+@pytest.mark.choice
 def test_columns_beside_each_other_are_pieces_in_strips():
     assert found(Tensor.empty(1 << 16, 1024).sum(0)) == [(16, 4096, 1024), (16, 1, 1024)]
     assert len(found(Tensor.empty(4096, 4096).sum(0))) == 1
 
 
+@pytest.mark.choice
 def test_a_short_reduction_stays_whole():
     assert len(found(Tensor.empty(LONG).sum())) == 1
 
 
+@pytest.mark.choice
 def test_a_grid_makes_more_parts_and_scalars_none():
     assert found(Tensor.empty(1 << 26).sum(), GRID)[0] == (1024, 1 << 16)
     assert len(found(Tensor.empty(1 << 26).sum(), SCALAR)) == 1

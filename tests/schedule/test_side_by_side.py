@@ -28,6 +28,7 @@ def nests(*tensors: Tensor) -> list[tuple[int, ...]]:
     return [item.ast.arg or (len(item.ast.src),) for item in first.schedule(*others)]
 
 
+@pytest.mark.choice
 def test_sums_of_other_sizes_are_nests_of_one_kernel():
     x, y = memory(4, 5), memory(70, seed=1)
     sums, squares = x.sum(1), y * y
@@ -44,12 +45,14 @@ def test_nests_read_what_both_need_once():
     assert len(item.inputs) == 1
 
 
+@pytest.mark.choice
 def test_who_waits_for_another_has_a_kernel_of_its_own():
     x = memory(4, 5)
     sums = x.sum(1).contiguous()
     assert nests(sums, x / sums.sum()) == [(1,), (1,)]
 
 
+@pytest.mark.choice
 def test_what_is_between_decides_which_kernel_moves():
     """The last one joins the first: it needs nothing that comes later."""
     x, y = memory(4, 5), memory(7, seed=1)
@@ -76,6 +79,7 @@ def test_a_large_product_joins_nobody():
     assert nests(x @ x, y * 2) == [(1,), (1,)]
 
 
+@pytest.mark.choice
 def test_two_long_kernels_stay_apart():
     x, y = memory(1 << 11, 1 << 11), memory(1 << 22, seed=1)
     assert nests(x.sum(1), y * 2) == [(1,), (1,)]

@@ -195,6 +195,7 @@ def test_flags_that_turn_the_disk_off(planned, level):
     assert planned
 
 
+@pytest.mark.choice
 def test_calls_are_those_of_the_graph_that_is_asked_for(planned):
     x = ones(4)
     with Context(TRACEMETA=2):

@@ -66,6 +66,7 @@ def test_only_where_caches_are_known_and_vectors_are_there():
         assert len(found(product(8, 1024, 8), target)) == 1
 
 
+@pytest.mark.choice
 def test_conversions_do_not_hide_products():
     assert len(found(product(8, 1024, 8, dtype=dtypes.bfloat16))) == 2
 

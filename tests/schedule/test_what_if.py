@@ -61,6 +61,7 @@ CASES = [
 ]
 
 
+@pytest.mark.choice
 @pytest.mark.parametrize(("make", "reason"), CASES, ids=["product", "two softmaxes", "readers", "elements"])
 def test_a_plan_without_a_boundary_computes_the_same(monkeypatch, make, reason):
     x = Tensor(X).realize()

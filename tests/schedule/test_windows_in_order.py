@@ -39,10 +39,12 @@ def test_windows_are_stored_in_the_order_of_the_sum_and_then_of_places():
     assert stored(convolution(padding=1)) == [(3, 3, 3, 2, 5, 5)]
 
 
+@pytest.mark.choice
 def test_rows_of_whole_vectors_are_read_in_place():
     assert stored(convolution(8, padding=1)) == []
 
 
+@pytest.mark.choice
 def test_rows_of_vectors_with_few_lanes_left_over_are_read_in_place():
     assert stored(convolution(15, padding=1)) == []
     assert stored(convolution(11, channels=1, padding=1)) == [(3, 3, 2, 11, 11)]
@@ -55,15 +57,18 @@ def test_one_image_is_stored_with_its_border():
     assert stored(Tensor.empty(1, 3, 10, 10).conv2d(w)) == []
 
 
+@pytest.mark.choice
 def test_few_uses_are_not_worth_it():
     assert stored(convolution(out=15)) == []
     assert stored(convolution(channels=32, out=32, groups=32)) == []
 
 
+@pytest.mark.choice
 def test_what_the_cache_does_not_hold_is_read_in_place():
     assert stored(convolution(channels=30)) == []
 
 
+@pytest.mark.choice
 def test_for_hundreds_of_products_windows_are_stored_in_memory_but_not_too_many():
     assert stored(convolution(channels=30, out=256)) == [(30, 3, 3, 2, 3, 3)]
     assert stored(convolution(channels=250, out=256)) == []

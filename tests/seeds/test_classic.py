@@ -41,10 +41,12 @@ def dot():
     return Tensor([1, 2]).dot(Tensor([3, 4])).schedule()[-1].ast
 
 
+@pytest.mark.choice
 def test_S53_C9_the_tree(dot):
     assert tree_text(dot).splitlines() == TREE
 
 
+@pytest.mark.choice
 def test_S58_S59_C1_C17_the_table(dot):
     *_, (name, program) = stages(dot, Device["CPU"].renderer, [])
     assert name == "linearize"

@@ -146,6 +146,7 @@ def test_S89_levels(level, shown, hidden):
         assert text not in out
 
 
+@pytest.mark.choice
 def test_S90_summary_at_exit():
     out = run_script(DOT, DEBUG=3).splitlines()[-1]
     assert re.match(

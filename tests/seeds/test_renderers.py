@@ -93,6 +93,7 @@ SQUARES = """\
 SUMS = "(val0.x+val1.x),(val0.y+val1.y),(val0.z+val1.z),(val0.w+val1.w)"
 
 
+@pytest.mark.choice
 def test_S75_four_by_four_on_metal():
     spec = compile_kernel(addition(), MetalRenderer())
     arguments = "device float* data0, device float* data1, device float* data2"
@@ -101,6 +102,7 @@ def test_S75_four_by_four_on_metal():
     assert (spec.global_size, spec.local_size) == ((1, 1, 1), (4, 1, 1))
 
 
+@pytest.mark.choice
 def test_S76_four_by_four_on_cuda():
     text = compile_kernel(addition(), CUDARenderer("sm_50")).src
     assert "__launch_bounds__(4) E_4_4(float* data0, float* data1, float* data2) {" in text
@@ -133,18 +135,21 @@ DOT = """\
 """
 
 
+@pytest.mark.choice
 def test_S78_a_dot_product_on_metal():
     text = compile_kernel(dot(), MetalRenderer(), []).src
     arguments = "device int* data0, device int* data1, device int* data2"
     assert text == f"{HEAD}kernel void r_2({arguments}, {GRID}) {{\n{DOT}}}"
 
 
+@pytest.mark.choice
 def test_S79_a_dot_product_in_c():
     text = compile_kernel(dot(), Device["CLANG"].renderer, []).src
     kernel = f"void r_2(int* restrict data0, int* restrict data1, int* restrict data2) {{\n{DOT}}}"
     assert kernel in text
 
 
+@pytest.mark.choice
 def test_C5_the_dot_product_of_the_older_seed():
     """Its text differs in two ways: `const` before inputs, and the accumulator as the second term."""
     older = "    acc0 = ((val0*val1)+acc0);\n"

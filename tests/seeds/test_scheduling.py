@@ -12,6 +12,7 @@ from lazygrad.ir.text import loops_text
 from lazygrad.schedule.items import ScheduleItem
 
 
+@pytest.mark.choice
 def test_S98_one_tree_is_one_kernel():
     a, b = Tensor([1, 2]).realize(), Tensor([3, 4]).realize()
     items = (a * b + a).schedule()
@@ -19,6 +20,7 @@ def test_S98_one_tree_is_one_kernel():
     assert isinstance(items[0], ScheduleItem)
 
 
+@pytest.mark.choice
 def test_S99_the_dot_product_is_one_kernel():
     before = GlobalCounters.kernel_count
     items = Tensor([1, 2]).dot(Tensor([3, 4])).schedule()
@@ -62,6 +64,7 @@ def test_S104_a_pad_is_a_masked_load():
     assert GlobalCounters.mem_used == used
 
 
+@pytest.mark.choice
 def test_S106_a_store_uses_the_loops_that_its_kernel_has():
     x = Tensor.empty(4, 6).realize()
     total = x.sum(1)

@@ -98,6 +98,7 @@ def dot_ast() -> UOp:
     return a.dot(b).schedule()[-1].ast
 
 
+@pytest.mark.choice
 def test_S54_S56_ast_of_the_dot_product():
     view = "ShapeTracker(views=(View(shape=({0},), strides=({1},), offset=0, mask=None, contiguous=True),))"
     assert str(dot_ast()).splitlines() == [
@@ -141,6 +142,7 @@ def test_S60_columns_of_the_table():
         assert row[91] != " "
 
 
+@pytest.mark.choice
 def test_S61_table_of_the_dot_product():
     ops = " ".join(row[5:25].strip().removeprefix("Ops.") for row in dot_table())
     assert ops == (
@@ -172,6 +174,7 @@ def test_S62_the_table_is_in_the_order_of_the_code():
     assert all(seen)
 
 
+@pytest.mark.choice
 def test_S63_the_first_rows_are_the_parameters():
     rows = dot_table()
     assert [row[27:58].strip() for row in rows[:3]] == [f"dtypes.int.ptr({n})" for n in (1, 2, 2)]

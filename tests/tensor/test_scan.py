@@ -332,6 +332,7 @@ def test_all_of_it_is_shown(capsys):
     assert "data1[0] * data2[0]" in shown
 
 
+@pytest.mark.choice
 def test_values_of_a_turn_that_read_the_same_are_one_kernel(capsys):
     with Context(DEBUG=7):
         end, ys = Tensor.scan(lambda c, x: (c + x, (c * x, c - x)), Tensor([1.0, 2.0]), Tensor.ones(3, 2))

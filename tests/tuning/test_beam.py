@@ -284,6 +284,7 @@ def test_opts_that_no_longer_fit_are_searched_anew(made_up, monkeypatch):
 # *** in a run
 
 
+@pytest.mark.choice
 def test_programs_are_kept_apart_by_beam_and_noopt(made_up):
     assert {BEAM, NOOPT} <= set(ContextVar.of_code)
     ast = row_sums().ast
@@ -330,6 +331,7 @@ def test_what_is_found_holds_for_as_many_threads(made_up):
     assert made_up
 
 
+@pytest.mark.choice
 def test_nests_are_not_searched():
     """Kernels that do not wait for each other: each nest has the Opts that are chosen for it."""
     first, second = (Tensor.empty(*shape).realize() for shape in ((4, 5), (70,)))

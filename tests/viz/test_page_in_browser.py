@@ -250,6 +250,7 @@ def test_lines_are_linked_to_loops(shown, recorded):
     assert marked(page) == []
 
 
+@pytest.mark.choice
 def test_the_hot_loop_of_machine_code(shown, recorded):
     kernel = longest(recorded)
     hot = kernel["details"]["hot"]

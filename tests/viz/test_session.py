@@ -138,6 +138,7 @@ def test_an_arena_holds_each_value_while_it_is_used(replayed):
     assert {replayed["calls"][value[4]][2] for value in arena["values"]} == {"x = (x + 1).contiguous()"}
 
 
+@pytest.mark.choice
 def test_a_schedule_has_an_arena():
     x = Tensor(np.ones((32, 32), np.float32)).realize()
 
@@ -284,6 +285,7 @@ def test_the_timeline_is_in_the_trace_event_format(recorded):
 # ---- text ----
 
 
+@pytest.mark.choice
 def test_the_schedule_as_text_fits_a_screen(recorded):
     text = schedule_text(recorded, rows=6, width=72).splitlines()
     assert len(text) == 6
@@ -321,6 +323,7 @@ def test_a_tree_has_the_levels_that_fit(recorded):
     assert len(schedule_tree(recorded, 1, rows=4).splitlines()) == 4
 
 
+@pytest.mark.choice
 def test_the_details_of_a_kernel_of_nests():
     first, second = (Tensor.empty(*shape).realize() for shape in ((4, 5), (70,)))
     (kernel,) = first.sum(1).schedule(second * 2)

@@ -414,6 +414,27 @@ def test_a_step_whose_loss_fails_never_happened(kind):
     assert seen[0] != seen[1] == seen[2] != seen[3]
 
 
+def test_what_does_not_need_a_failed_value_is_computed():
+    x = Tensor(LINE).realize()
+    with Context(FUSE=0):
+        bad, good = (x[Tensor([9])] + 1).contiguous() * 2, x * 2
+        fails(lambda: bad.realize(good), "index 9")
+    assert good.is_realized
+    assert good.tolist() == [2 * value for value in LINE]
+    fails(bad.tolist, "index 9")
+
+
+def test_the_same_write_after_one_that_failed():
+    """What failed has not been written, and the next one does not wait for what it was planned with."""
+    x, turns = Tensor(LINE).realize(), Tensor([0.0]).realize()
+    for place, expected in ((1, 1.0), (9, 1.0), (2, 2.0)):
+        value = x[Tensor([place])]
+        turns.assign(turns + 1 + 0 * value)
+        if place == 9:
+            fails(turns.realize, "index 9")
+        assert turns.tolist() == [expected]
+
+
 def test_each_thread_finds_its_own():
     x = Tensor(LINE).realize()
     found = {}

@@ -51,6 +51,7 @@ def test_threads_compile_different_kernels():
     assert found == {n: 3.0 * (5 + n) * n for n in range(6)}
 
 
+@pytest.mark.choice
 def test_threads_realize_the_same_tensor():
     a = memory([1.0, 2.0, 3.0])
     for step in range(1, 6):

@@ -343,7 +343,7 @@ WRITES = [element, sum_so_far, element_of_a_matrix, added_to, from_other_memory,
 @pytest.mark.parametrize("counts", [(80, 320), pytest.param((200, 800), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("write", WRITES)
 def test_writes_cost_what_each_costs(write, counts):
-    """Four times as many take four times as long, and a little: sets of kernels have some length at most."""
+    """Four times as many take some four times as long, not sixteen: sets of kernels have a largest length."""
     filled(write, 8)
     few, many = (calls_of(lambda count=count: filled(write, count)) for count in counts)
-    assert many < 5.5 * few, (few, many)
+    assert many < 7 * few, (few, many)

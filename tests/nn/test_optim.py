@@ -120,6 +120,7 @@ def test_an_sgd_update_of_a_parameter_is_one_kernel(make):
     assert len(step_of(optimizer, params)) == 1
 
 
+@pytest.mark.choice
 def test_updates_of_small_parameters_are_nests_of_one_kernel():
     params = [parameter(4, 6), parameter(5)]
     optimizer = SGD(params, 0.1)

@@ -300,6 +300,7 @@ def test_negative_indices_and_several_axes():
             x.gather(1, Tensor([[0], [3], [9]])).realize()
 
 
+@pytest.mark.choice
 def test_writes_out_of_range_raise():
     x = Tensor([1, 2, 3]).realize()
     with Context(CHECK=1):
@@ -334,6 +335,7 @@ def test_a_replayed_kernel_is_compared(monkeypatch):
             f(x)
 
 
+@pytest.mark.choice
 def test_indices_of_a_replay_are_checked():
     data = Tensor([1.0, 2.0, 3.0]).realize()
     f = TinyJit(lambda at: data[at])

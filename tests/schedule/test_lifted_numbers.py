@@ -107,6 +107,7 @@ def test_integers_in_conditions_and_shapes_stay_written_in():
     assert [x.pad(((0, extra),)).tolist() for extra in (1, 2)] == [[1, 2, 3, 0], [1, 2, 3, 0, 0]]
 
 
+@pytest.mark.choice
 def test_the_kernel_that_is_shown_has_its_numbers():
     x = Tensor([1.0, 2.0, 3.0]).realize()
     texts = []

@@ -108,6 +108,7 @@ def test_a_budget_of_memory_leaves_kernels_where_they_are():
         assert nests(x.sum(1), y * 2) == [(1,), (1,)]
 
 
+@pytest.mark.choice
 def test_what_if_knows_the_values_of_nests():
     x, y = memory(4, 5), memory(7, seed=1)
     sums, doubled = x.sum(1), y * 2

@@ -231,8 +231,8 @@ def test_a_recording_is_saved_and_shown_again(script, tmp_path, capsys, wide):
     )
 
 
-@pytest.mark.choice
-def test_names_of_a_recording_tell_the_terminal_nothing(recorded, tmp_path, capsys, wide):
+def test_names_of_a_recording_tell_the_terminal_nothing(recorded, tmp_path, capsys, wide, monkeypatch):
+    monkeypatch.setenv("LINES", "200")  # all kernels
     kernels = [{**kernel, "name": "\x1b]0;x\x07\ud800"} for kernel in recorded["kernels"]]
     write_recording({**recorded, "kernels": kernels}, tmp_path / "a.json")
     for option in (["--text"], ["--depth", "4"]):

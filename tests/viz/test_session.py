@@ -63,6 +63,7 @@ def test_a_node_knows_its_layer_and_the_line(recorded):
         assert all(source < at for source in row[8])
 
 
+@pytest.mark.choice
 def test_why_a_kernel_ends_there_and_what_reads_it():
     rows = session_of(two_kernels).rows()
     copy, *kernels = rows["items"]

@@ -572,8 +572,8 @@ class Placement:
         return set().union(*[self.overwritten.get(node, ()) for node in group.stores])
 
     def _updates(self, group: Group) -> bool:
-        """Whether a kernel overwrites memory that is read, as an update does."""
-        return bool(self._old(group))
+        """Whether a kernel overwrites memory and stores more, as an update does with its gradient."""
+        return len(group.stores) > 1 and bool(self._old(group))
 
     def _walked(self, group: Group) -> list[int]:
         """The bytes of each memory that a kernel writes, and of what it overwrites, which it reads."""

@@ -118,11 +118,11 @@ def run_schedule(items: Sequence[ScheduleItem]) -> bool:
     """Run the items in order. False where another thread took some and failed: plan again.
 
     Where one finds a problem of its values, those that need what it makes are left out; the others run before
-    the problem is raised. So which values fail does not depend on what is computed in one kernel.
+    the problem is raised. So which values fail does not depend on the order.
     """
     mark = _Mark()
     arena: Arena | None = None
-    problem: Exception | None = None
+    problems: list[Exception] = []
     lost: set[Buffer] = set()
     sent = [item.ast for item in items if item.ast.op is Ops.COLLECTIVE]
     flights = _Flights() if sent else None
@@ -141,29 +141,27 @@ def run_schedule(items: Sequence[ScheduleItem]) -> bool:
         for position, item in enumerate(items):
             other = item.kernel.facts["runner"]
             if other is mark:
-                if lost.isdisjoint([buffer.base for buffer in item.bufs]):
+                if not lost or lost.isdisjoint([buffer.base for buffer in item.bufs]):
                     try:
                         if flights is not None:
                             flights.before(item, position, arena)
-                        found = _run(item, arena, position, flights)
+                        problems += filter(None, [_run(item, arena, position, flights)])
                     except (DeviceError, CompileError, CheckError) as error:
                         _say_whose(error, item)
                         raise
-                    problem = problem or found
                 if arena is not None:
                     arena.after(position)
             else:
                 other.wait()
-                if "ran" not in item.kernel.facts and problem is None:
+                if "ran" not in item.kernel.facts and not problems:
                     return False
             if "ran" not in item.kernel.facts:
                 lost.update(buffer.base for buffer in item.outputs)
         if flights is not None:
             flights.flying.wait_for_all()
-        if problem is not None:
-            raise problem
+        if problems:
+            raise problems.pop(0)  # whose traceback holds this frame
     finally:
-        del problem  # which holds this frame
         with planning:
             for item in items:
                 if item.kernel.facts.get("runner") is mark and "ran" not in item.kernel.facts:

@@ -109,12 +109,13 @@ def test_in_a_jit() -> None:
 
 def test_padding_has_no_say() -> None:
     layer, x = nn.LSTM(3, 4, bidirectional=True), padded(ANY, True, 3)
+    Tensor.realize(*layer.parameters())  # else drawing them is a part of the first plan alone
     spoiled = np.where(np.arange(5)[None, :, None] < np.array(ANY)[:, None, None], x, np.nan)
     clean, other = (
         layer(rnn.pack_padded_sequence(Tensor(a), ANY, True, False)) for a in (x, spoiled.astype(np.float32))
     )
-    assert clean[0].data.numpy() == pytest.approx(other[0].data.numpy(), rel=1e-5, abs=1e-7)
-    assert clean[1][0].numpy() == pytest.approx(other[1][0].numpy(), rel=1e-5, abs=1e-7)
+    assert clean[0].data.tolist() == other[0].data.tolist()
+    assert clean[1][0].tolist() == other[1][0].tolist()
 
 
 def test_casts_keep_the_order() -> None:

@@ -299,6 +299,16 @@ def test_what_is_out_of_range_on_purpose():
     fails(lambda: logs.ctc_loss(Tensor([[1, 99]]), [4], [2]).item(), "index 99 .*ctc_loss")
 
 
+@pytest.mark.parametrize("lengths", [([5], [1]), ([-1], [1]), ([4], [3]), ([4], [1 << 32])])
+def test_lengths_of_ctc_loss(lengths):
+    ends, sizes = (Tensor(length, dtype="int64") for length in lengths)
+    loss = Tensor.randn(4, 1, 3).log_softmax().ctc_loss(Tensor([[1, 2]]), ends, sizes)
+    with pytest.raises(
+        ValueError, match=r"ctc_loss: (input|target)_lengths are numbers from 0 to [24] .ctc_loss"
+    ):
+        loss.item()
+
+
 def test_what_the_host_knows_costs_nothing():
     x = Tensor(LINE).realize()
     for key in ([0, 4], np.array([1, -1]), np.array([True, False, True, False, False])):

@@ -72,7 +72,7 @@ ROWS: list[Row] = [
         "ctc_loss",
         lambda: X[0].ctc_loss(LINE, [3], [2]),
         ValueError,
-        "ctc_loss takes 4 lengths, integers, not dtypes.int of shape (1,)",
+        "ctc_loss takes 4 input_lengths, integers, not dtypes.int of shape (1,)",
     ),
     ("ctc_loss", lambda: LINE.ctc_loss(3, 4, 5), TypeError, "ctc_loss: targets must be a Tensor, not 3"),
     (

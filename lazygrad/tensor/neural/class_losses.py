@@ -14,7 +14,7 @@ from ...ir.index import sint
 from ...shape import broadcast_shapes, prod, resolve_equal, shape_text
 from ..creation import counting_dtype, iota, place_dtype
 from ..face import Tensor
-from ..indexing.addresses import checked, is_below, is_checking, trusted
+from ..indexing.addresses import checked, demanded, is_below, is_checking, trusted
 from ..transforms.function import Function
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -345,15 +345,16 @@ class ClassLosses(Tensor):
         if self.ndim == 2:
             alone = self.unsqueeze(1).ctc_loss(
                 self._operand(targets).reshape(1, -1),
-                self._lengths(input_lengths, 1),
-                self._lengths(target_lengths, 1),
+                input_lengths,
+                target_lengths,
                 blank,
                 "none",
                 zero_infinity,
             )
             one = alone.squeeze(0)
             if reduction == "mean":
-                return one / self._lengths(target_lengths, 1).reshape(()).clamp(min=1)
+                sizes = self._lengths(target_lengths, 1, self._operand(targets).numel(), "target_lengths")
+                return one / sizes.reshape(()).clamp(min=1)
             return one._reduced(reduction)
         if self.ndim != 3:
             raise ValueError(f"ctc_loss takes (times, batch, classes), not shape {shape_text(self.shape)}")
@@ -366,12 +367,8 @@ class ClassLosses(Tensor):
             )
         if not (isinstance(classes, int) and 0 <= blank < classes):
             raise ValueError(f"ctc_loss: blank must be one of {classes} classes, not {blank}")
-        ends, sizes = self._lengths(input_lengths, batch), self._lengths(target_lengths, batch)
-        for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
-            most = times if name == "input_lengths" else self._operand(targets).shape[-1]
-            for length in lengths if isinstance(lengths, (tuple, list)) else ():
-                if not 0 <= length <= most:
-                    raise ValueError(f"ctc_loss: {name} are numbers from 0 to {most}, not {length}")
+        ends = self._lengths(input_lengths, batch, times, "input_lengths")
+        sizes = self._lengths(target_lengths, batch, self._operand(targets).shape[-1], "target_lengths")
         texts = self._padded_texts(self._operand(targets), sizes, batch)
         logs = self.cast(least_upper_dtype(self._float().dtype, dtypes.float32))
         longest: Any = texts.shape[1]
@@ -408,14 +405,23 @@ class ClassLosses(Tensor):
             return (losses / sizes.clamp(min=1)).mean()
         return losses._reduced(reduction)
 
-    def _lengths(self, lengths: Any, batch: int) -> Tensor:
-        found = self._operand(list(lengths) if isinstance(lengths, (tuple, list)) else lengths)
+    def _lengths(self, lengths: Any, batch: int, most: sint, name: str) -> Tensor:
+        """As many integers from 0 to `most`: numbers are looked at here, a tensor's where it is computed."""
+        said = isinstance(lengths, (tuple, list))
+        found = self._operand(list(lengths) if said else lengths)
         if found.numel() != batch or not dtypes.is_int(found.dtype):
             raise ValueError(
-                f"ctc_loss takes {batch} lengths, integers, not {found.dtype} of shape "
+                f"ctc_loss takes {batch} {name}, integers, not {found.dtype} of shape "
                 f"{shape_text(found.shape)}"
             )
-        return found.reshape((batch,)).cast(dtypes.int32)
+        problem = f"ctc_loss: {name} are numbers from 0 to {most}"
+        for length in lengths if said else ():
+            if not 0 <= length <= most:
+                raise ValueError(f"{problem}, not {length}")
+        found = found.reshape((batch,))
+        if not said:
+            found = self._make(demanded(is_below(found.uop, most + 1), problem), found).where(found, 0)
+        return found.cast(dtypes.int32)
 
     def _padded_texts(self, texts: Tensor, sizes: Tensor, batch: int) -> Tensor:
         """Texts one after another as the rows of a matrix. (Those run, to know how long rows are.)"""

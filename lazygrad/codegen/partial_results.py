@@ -28,15 +28,12 @@ from ..ir.args import AxisType
 from ..ir.ops import Ops
 from ..ir.rewrite import transform
 from ..ir.uop import UOp
-from ..target import Target
+from ..target import Multiprocessor, Target
 from .emulate import NARROW
 from .ranges import largest_power_of_two, make_range, only_where
 
 #: Up to so many parts are combined by a thread at once.
 MOST_PARTS = 16
-#: Cycles of a barrier with what is stored before it; of each part that is combined; until there is what
-#: another thread of a warp holds (NVIDIA's take 20 to 25, as is commonly measured).
-MEETING, PART, EXCHANGE = 60, 8, 20
 
 
 class Exchange(NamedTuple):
@@ -64,7 +61,9 @@ def steps_of(count: int, apart: int, threads: int, target: Target) -> tuple[Step
 
     Neighbours of them are `apart` from each other among all `threads` of a workgroup.
     """
-    return min(_ways(count, within_warp(count, apart, threads, target)), key=cycles_of)
+    machine, _ = target.launch.machine
+    ways = _ways(count, within_warp(count, apart, threads, target))
+    return min(ways, key=lambda steps: cycles_of(steps, machine))
 
 
 def within_warp(count: int, apart: int, threads: int, target: Target) -> int:
@@ -112,12 +111,12 @@ def radices(count: int) -> list[int]:
     return [*found, count] if count > 1 or not found else found
 
 
-def cycles_of(steps: Sequence[Step], lanes: int = 1) -> int:
+def cycles_of(steps: Sequence[Step], machine: Multiprocessor, lanes: int = 1) -> int:
     """How long they take, with so many results of each thread."""
     return sum(
-        step.times * (EXCHANGE + PART * lanes)
+        step.times * (machine.exchange + machine.part * lanes)
         if isinstance(step, Exchange)
-        else MEETING + PART * step.radix * lanes
+        else machine.meeting + machine.part * step.radix * lanes
         for step in steps
     )
 

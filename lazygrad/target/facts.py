@@ -187,8 +187,13 @@ class Multiprocessor:
     products          multiply-adds on float32
     matrix_products   those of its tensor cores, on factors of 2 bytes
     banks             words of 4 bytes that its local memory gives
-    cached            bytes that come from the cache which all share
+    sectors, sector   that its own cache gives, of so many bytes each
+    cached, fetched   bytes that come from the cache which all share, and that come together
     waits             cycles until what is loaded from memory is there
+    start, reserved   cycles that a workgroup takes to start; bytes of local memory that each takes beside its
+                      own
+    meeting, part     cycles of a barrier with what is stored before it; of each part of a sum that is added
+    exchange          cycles until there is what another thread of a warp holds
     """
 
     threads: int
@@ -200,8 +205,16 @@ class Multiprocessor:
     thread_registers: int = 255
     warps: int = 4
     banks: int = 32
+    sectors: int = 4
+    sector: int = 32
     cached: int = 64
+    fetched: int = 64
     waits: int = 500
+    start: int = 300
+    reserved: int = 1024
+    meeting: int = 60
+    part: int = 8
+    exchange: int = 20
 
 
 #: What a GPU is taken to have of which nothing is known: as much as most that are sold for computing.
@@ -218,6 +231,7 @@ class Launch:
     warp       threads of a grid that share an instruction
     multiprocessor, multiprocessors   what runs them, where that is known, and how many there are
     clock, bandwidth   cycles of a multiprocessor in a second; bytes that memory moves in one
+    begun      seconds until a kernel of a grid has begun
     """
 
     kernel: int = 20_000
@@ -228,6 +242,7 @@ class Launch:
     multiprocessors: int = 0
     clock: float = 1.5e9
     bandwidth: float = 0.5e12
+    begun: float = 3e-6
 
     @property
     def machine(self) -> tuple[Multiprocessor, int]:

@@ -21,7 +21,7 @@ from ...ir.uop import UOp
 from ...target import Target
 from ..opt import Loops, OptOps, apply_opt, choose
 from ..opt.facts import Facts
-from ..opt.grid_time import STARTING, predict_on_grid
+from ..opt.grid_time import predict_on_grid
 from ..ranges import make_range, substitute_ranges
 from .grid_blocks import block_of
 from .rule import OnePass
@@ -74,7 +74,7 @@ def _powers(parts: OnePass, target: Target) -> float:
     elements = math.prod(map(size_of, (*_rows(parts), parts.key)))
     read = parts.total.dtype.itemsize * (len(parts.products) or 1)
     moved = elements * (read + _weights_dtype(parts).itemsize)
-    return STARTING + moved / (REACHED * target.launch.bandwidth)
+    return target.launch.begun + moved / (REACHED * target.launch.bandwidth)
 
 
 @functools.lru_cache(256)
@@ -128,4 +128,4 @@ def _seconds(sink: UOp, target: Target) -> float:
         if opt.op is OptOps.INLINE:
             loops = apply_opt(loops, opt, target)
     found = predict_on_grid(Facts.of(loops), opts, target) if loops.axes else None
-    return STARTING if found is None else found.seconds
+    return target.launch.begun if found is None else found.seconds

@@ -19,9 +19,8 @@ from ...ir.index import terms_of
 from ...ir.ops import OPS, Ops
 from ...ir.uop import UOp
 from ...target import Target, TensorCore
-from ..opt.grid_time import ADDRESS, ALONE, OTHERS, START, STARTING, TURN, Prediction
+from ..opt.grid_time import ADDRESS, ALONE, OTHERS, TURN, Prediction
 from ..opt.occupancy import resident_groups, rounded_up
-from ..partial_results import MEETING
 from .cost import share_seen
 from .rule import OnePass
 from .sizes import size_of
@@ -245,7 +244,7 @@ class _Work:
             fetched / machine.cached,
         )
         alone = max(busy, instructions * -(-warps // machine.warps))  # a warp starts one in a cycle at most
-        alone += READING * (depth + block.all_keys) / TOGETHER + 4 * MEETING
+        alone += READING * (depth + block.all_keys) / TOGETHER + 4 * machine.meeting
         registers = rounded_up(int(registers * words) + OTHERS, 8)
         turn = _Turn(shared, registers, v * layout.itemsize, instructions, busy, alone, 2 * machine.waits)
         return self._launched(block, turn, machine.products, self.elementwise)
@@ -275,7 +274,7 @@ class _Work:
             2 * keys * (depth + columns) / machine.cached,
         )
         alone = max(busy, instructions * -(-warps // machine.warps)) + READING * (depth + keys) / MATRIX_ROWS
-        alone += 3 * MEETING
+        alone += 3 * machine.meeting
         turn = _Turn(shared, registers, 16, instructions, busy, alone, max(machine.waits - alone, 0.0))
         return self._launched(block, turn, machine.matrix_products, 0.0)
 
@@ -297,10 +296,10 @@ class _Work:
         turns = (turns + (0.5 if self.seen < 1 else 0.0)) * math.prod(map(size_of, parts.outer))
         waves = -(-groups // (resident * self.multiprocessors))
         each = max(resident * turn.busy, turn.alone + turn.waits)
-        computing = waves * (START + 2 * machine.waits + turns * each)
+        computing = waves * (machine.start + 2 * machine.waits + turns * each)
         moving = self.bytes / (launch.bandwidth / launch.clock)
         cycles = max(computing, moving) + ALONE * min(computing, moving)
-        seconds = cycles / launch.clock + STARTING
+        seconds = cycles / launch.clock + launch.begun
         rate = 2 * peak * self.multiprocessors * launch.clock
         arithmetic = self._operations(elementwise) / rate
         memory = self.bytes / launch.bandwidth

@@ -37,7 +37,7 @@ from .occupancy import (
     rounded_up,
 )
 from .roles import Roles, all_roles, number_of
-from .shared import APART, BANKS
+from .shared import APART
 from .warp_blocks import warp_blocks
 
 #: Places of an output axis that a thread computes, threads along it, and steps between two copies.
@@ -46,8 +46,6 @@ PLACES, THREADS, STEPS = (8, 4, 2), (32, 16, 8), (32, 16, 8)
 VECTOR = 4
 #: Registers of a thread beside sums and what they are made of: addresses, counters.
 OTHERS = 32
-#: What copies take beside their elements, at most: what keeps their rows apart.
-WITH_GAPS = 1 + APART / (4 * BANKS)
 #: A workgroup has so many threads, and a thread so many products written out.
 LEAST, MOST, WRITTEN = 64, 256, 1024
 
@@ -161,7 +159,8 @@ class _Work:
         sums = products * _levels(turns * repeats)
         registers = rounded_up(sums + block.rows + block.lanes + OTHERS, 8)
         elements = self.copied(block, roles)
-        copies = int(number * elements * itemsize * WITH_GAPS)
+        gaps = 1 + APART / (4 * machine.banks)  # at most: what keeps their rows apart
+        copies = int(number * elements * itemsize * gaps)
         if registers > machine.thread_registers or copies > self.target.local_bytes:
             return None
         steps = block.steps * repeats  # of a sum, between two copies

@@ -18,29 +18,20 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target, TensorCore
 from ..grid import is_far
-from ..partial_results import MEETING, Step, cycles_of, instructions_of, parts_in_memory, steps_of
+from ..partial_results import Step, cycles_of, instructions_of, parts_in_memory, steps_of
 from .actions import Opt, OptOps
 from .facts import Access, Facts
 from .occupancy import busy, resident_groups, rounded_up
 from .shares import shares_of
 
-#: Bytes that a multiprocessor's own cache gives at once, and that come to it together ("CUDA C++ Best
-#: Practices Guide", coalesced access; "CUDA C++ Programming Guide", what the shared cache fetches).
-SECTOR, FETCHED = 32, 64
-#: Sectors that a multiprocessor's own cache gives in a cycle.
-OWN_SECTORS = 4
 #: Compilers write out so many turns of a loop, so that their loads wait together; so many of a thread do.
 AHEAD, TOGETHER = 4, 8
 #: Instructions beside those that are counted: of each access its address, of each turn its counting.
 ADDRESS, TURN = 1.0, 3.0
-#: Cycles of a workgroup's start.
-START = 300
 #: Registers of a thread beside accumulators and what is loaded.
 OTHERS = 24
 #: What is not busiest takes this share of its time still: it is not hidden wholly.
 ALONE = 0.1
-#: Seconds that it takes to start a kernel.
-STARTING = 3e-6
 #: Two elements that nothing says the distance of are so many apart.
 ANYWHERE = 1 << 20
 
@@ -210,12 +201,14 @@ class _Launched:
             left //= count
             if left <= 1:
                 break
-        first = {place * item // SECTOR for place in places}
-        return len(first.union((place * item + width * item - 1) // SECTOR for place in places))
+        sector = self.machine.sector
+        first = {place * item // sector for place in places}
+        return len(first.union((place * item + width * item - 1) // sector for place in places))
 
     def _from_cache(self, access: Access) -> float:
         """Bytes of the sectors that a workgroup touches."""
-        return _touched(access, {n: self.shares[n].inside for n in self._moved(access)})
+        places = {n: self.shares[n].inside for n in self._moved(access)}
+        return _touched(access, places, self.machine.fetched)
 
     def _from_memory(self) -> tuple[float, float]:
         """Bytes of all that is read and written: in sectors, and alone."""
@@ -224,7 +217,9 @@ class _Launched:
             key = access.node.src[0].src[0], access.node.op
             sizes = {n: self.facts.sizes[n] for n in self._moved(access)}
             alone[key] = max(alone.get(key, 0), min(access.nbytes, math.prod(sizes.values()) * _item(access)))
-            sectors[key] = max(sectors.get(key, 0), min(access.nbytes, _touched(access, sizes)))
+            sectors[key] = max(
+                sectors.get(key, 0), min(access.nbytes, _touched(access, sizes, self.machine.fetched))
+            )
         return sum(sectors.values()), sum(alone.values())
 
     def _instructions(self) -> tuple[float, float, float]:
@@ -318,20 +313,25 @@ class _Launched:
             fetched=from_cache,
             share=reached,
         )
-        of_group = max(units, own / OWN_SECTORS)
+        of_group = max(units, own / machine.sectors)
         rounds, fetched = self._waits(widths)
         # what is fetched ahead comes while a turn computes; that of a group of warps ends with its products
-        idle = turns * MEETING if together > 1 else 0.0
+        idle = turns * machine.meeting if together > 1 else 0.0
         waves = -(-self.groups // (resident * self.multiprocessors))
         sectors, alone = self._from_memory()
         parts = [
             -(-self.groups // self.multiprocessors) * of_group,
             sectors / (launch.bandwidth / launch.clock),
             waves
-            * (START + rounds * machine.waits + meeting + max(of_group + idle, fetched * machine.waits)),
+            * (
+                machine.start
+                + rounds * machine.waits
+                + meeting
+                + max(of_group + idle, fetched * machine.waits)
+            ),
         ]
         cycles = max(parts) + ALONE * (sum(parts) - max(parts))
-        seconds = cycles / launch.clock + STARTING
+        seconds = cycles / launch.clock + launch.begun
         operations = sum(
             price * math.prod(self.facts.sizes[n] for n in axes)
             for axes, (price, _, _) in self.facts.computed.items()
@@ -401,7 +401,7 @@ class _Launched:
                 ends = sum(number in closed for _, closed in self.facts.sums)
                 lanes = self._shared_sums(number) // max(ends, 1)
                 steps = self._steps(number)
-                total += ends * cycles_of(steps, lanes)
+                total += ends * cycles_of(steps, self.machine, lanes)
                 combined += ends * lanes * instructions_of(steps)
         return total, combined
 
@@ -414,13 +414,13 @@ def _loops_around(access: Access) -> frozenset[UOp]:
     return frozenset(ranges_of(access.node.src[0]))
 
 
-def _touched(access: Access, places: dict[int, int]) -> float:
-    """Bytes that are fetched for so many places along each axis."""
+def _touched(access: Access, places: dict[int, int], fetched: int) -> float:
+    """Bytes that are fetched, so many together, for so many places along each axis."""
     item = _item(access)
     steps = [(abs(step) if (step := access.strides[n]) is not None else ANYWHERE, n) for n in places]
     moving = sorted((step, n) for step, n in steps if places[n] > 1)
     if not moving:
-        return FETCHED
+        return fetched
     nearest, number = moving[0]
-    run = max(FETCHED, places[number] * min(nearest * item, FETCHED))
+    run = max(fetched, places[number] * min(nearest * item, fetched))
     return run * math.prod(places[n] for _, n in moving[1:])

@@ -13,8 +13,6 @@ from ..ranges import IN_REGISTERS
 from .loops import Loops
 from .shared import shared_copies
 
-#: Threads of a warp.
-WARP = 32
 _THREADS = (AxisType.LOCAL, AxisType.WARP, AxisType.GROUP)
 
 
@@ -42,10 +40,10 @@ def shared_bytes(loops: Loops) -> int:
     return total
 
 
-def exchanged_bytes(loops: Loops, threads: int) -> int:
+def exchanged_bytes(loops: Loops, warps: int) -> int:
     """The local memory through which warps give and get their matrices."""
     cores = [node.arg for node in loops.sink.toposort() if node.op is Ops.WMMA]
-    return max((core.warp_bytes for core in cores), default=0) * (threads // WARP)
+    return max((core.warp_bytes for core in cores), default=0) * warps
 
 
 def exceeded(loops: Loops, target: Target) -> str:
@@ -59,7 +57,7 @@ def exceeded(loops: Loops, target: Target) -> str:
     taken = {
         "partial results": shared_bytes(loops),
         "copies": shared_copies(loops.sink),
-        "matrices": exchanged_bytes(loops, threads),
+        "matrices": exchanged_bytes(loops, threads // target.launch.warp),
     }
     total, room = sum(taken.values()), target.local_bytes
     if total > room:

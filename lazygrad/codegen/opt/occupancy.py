@@ -16,9 +16,6 @@ from .facts import Facts, size_of
 from .loops import Axis
 from .roles import Roles, number_of
 
-#: Bytes of a multiprocessor's local memory that each workgroup takes beside its own ("CUDA C++ Programming
-#: Guide", compute capability 8.x and later).
-RESERVED = 1024
 #: At most so much of the work may be padding.
 PADDED = 1.5
 #: For this part of the multiprocessors there is a block; where there are fewer, threads share a sum instead.
@@ -47,7 +44,7 @@ def resident_groups(machine: Multiprocessor, threads: int, registers: int, copie
         machine.groups,
         machine.threads // threads,
         machine.registers // (registers * threads),
-        machine.local_bytes // (copies + RESERVED),
+        machine.local_bytes // (copies + machine.reserved),
     )
 
 

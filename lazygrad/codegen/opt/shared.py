@@ -17,8 +17,6 @@ from ...target import Target
 from ..ranges import make_range, stride, substitute_ranges
 from .windows import free_numbers, once, place_of
 
-#: Words of 4 bytes that lie in banks of their own: NVIDIA's "CUDA C++ Programming Guide", shared memory.
-BANKS = 32
 #: Bytes by which rows are kept apart that would lie in the same banks: a vector, so that they stay aligned.
 APART = 16
 
@@ -34,7 +32,7 @@ def staged_by_workgroup(sink: UOp, value: UOp, inside: frozenset[UOp], target: T
     reading = sorted(at, key=lambda r: _reading(r, steps[r]))
     itemsize = value.dtype.itemsize
     own, loops = filling_loops(filling, place, fresh + len(at), target.load_bytes // itemsize)
-    strides, size = _layout(reading, filling[-1], itemsize)
+    strides, size = _layout(reading, filling[-1], itemsize, 4 * target.launch.machine[0].banks)
     memory = UOp(Ops.DEFINE_LOCAL, value.dtype.ptr(size, local=True), (), number)
     there, here = _place(strides, own), _place(strides, at)
     copied = substitute_ranges(source, dict(own))
@@ -55,15 +53,16 @@ def _reading(r: UOp, step: int) -> tuple[int, int, int]:
     return group, -abs(step), r.arg.id
 
 
-def _layout(order: Iterable[UOp], contiguous: UOp, itemsize: int) -> tuple[dict[UOp, int], int]:
+def _layout(order: Iterable[UOp], contiguous: UOp, itemsize: int, across: int) -> tuple[dict[UOp, int], int]:
     """How far apart the places on each axis are, the last one densest, and the size of all.
 
-    Threads fill neighbours along `contiguous`: where those would lie in the same banks, there is a gap.
+    Threads fill neighbours along `contiguous`: where those would lie in the same banks,
+    which are so many bytes `across`, there is a gap.
     """
     strides: dict[UOp, int] = {}
     size = 1
     for r in reversed(list(order)):
-        if r is contiguous and size > 1 and size * itemsize % (4 * BANKS) == 0:
+        if r is contiguous and size > 1 and size * itemsize % across == 0:
             size += APART // itemsize
         strides[r] = size
         size *= r.src[0].arg

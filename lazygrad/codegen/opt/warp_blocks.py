@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from ...ir.ops import Ops
 from ...target import Multiprocessor, Target, TensorCore
-from ..partial_results import MEETING
 from .actions import Opt, OptOps
 from .facts import Facts, size_of
 from .loops import Axis
@@ -162,7 +161,7 @@ def _cycles(
         read_words = block.warps * block.steps * looked * warp
     else:
         # a turn begins when its products have ended
-        idle = MEETING
+        idle = machine.meeting
         instructions = block.warps * (block.rows * core.steps / core.at_once + filled)
         lines = block.groups * block.rows * (ROWS * core.warps + COLUMNS * block.columns)
         read_words = lines * core.steps // core.packed + packed

@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ...codegen.opt.grid_time import STARTING
 from ...codegen.predict import predict
 from ...commands.script import run_script
 from ...config import PLAN_FOR, Context
@@ -186,4 +185,4 @@ class _Times:
 
 def _moved(nbytes: int, launch: Launch) -> float:
     """Seconds to start something that moves so many bytes, and to move them."""
-    return STARTING + nbytes / launch.bandwidth
+    return launch.begun + nbytes / launch.bandwidth

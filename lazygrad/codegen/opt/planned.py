@@ -15,17 +15,19 @@ from ..lanes import element_cost, step_cost
 from ..ranges import largest_power_of_two
 from ..work import Loop, guessing
 from .facts import Access, Facts
+from .in_rounds import InRounds
 from .loops import Axis
 
 #: The places of axes, by their numbers, that are computed at once.
 AtOnce = dict[int, int]
 
 
-def planned(facts: Facts, target: Target, at_once: AtOnce) -> list[Loop]:
-    """The loops of a kernel that computes so many places of axes at once."""
-    nest = _Nest(facts, target, at_once)
+def planned(facts: Facts, target: Target, at_once: AtOnce, rounds: InRounds | None = None) -> list[Loop]:
+    """The loops of a kernel that computes so many places of axes at once, its sum perhaps in rounds."""
+    nest = _Nest(facts, target, at_once, rounds)
     first, core = nest.loops[0], target.core
-    lanes, width = _lanes(facts, target, at_once)
+    own_lanes = at_once if rounds is None else {rounds.along: at_once[rounds.along]}
+    lanes, width = _lanes(facts, target, at_once, own_lanes)
     own = None if lanes is None else lanes.number
     vectors = 1.0 if own is None else at_once[own] / width
 
@@ -60,10 +62,12 @@ def planned(facts: Facts, target: Target, at_once: AtOnce) -> list[Loop]:
         if apart:
             loop.compute(count)  # they are put into vectors, or taken out of them
         item = access.node.src[0].dtype.base.itemsize
-        strides = {nest.of[n]: (step or 0) * at_once.get(n, 1) for n, step in moved.items()}
+        strides = nest.steps(moved)
         parts, spread = _parts(access, at_once, target.memory.line)
         nbytes = _places(moved, at_once, None) * item
         loop.touch(access.node.src[0].src[0], access.nbytes, item, nbytes, strides, parts, spread)
+    if rounds is not None:
+        _wait_in_memory(nest.of[rounds.along], rounds, at_once, width, facts.element_bytes)
     for axes, count in facts.branches.items():
         if own not in axes:
             first.lost += guessing(count, core)
@@ -80,6 +84,16 @@ def planned(facts: Facts, target: Target, at_once: AtOnce) -> list[Loop]:
         else:
             first.lost += core.add * steps / (1 if own is None else width * vectors)
     return nest.loops
+
+
+def _wait_in_memory(strips: Loop, rounds: InRounds, at_once: AtOnce, width: int, item: int) -> None:
+    """The sums of each strip are read and written in each round, to which the strip's rows are added."""
+    sums = math.prod(at_once.get(n, 1) for n in at_once if n != rounds.summed)
+    strips.load(sums / width)
+    strips.compute(sums / width)
+    strips.store(sums / width)
+    held = strips.turns * sums * item
+    strips.touch("sums", held, item, sums * item, {strips: sums})
 
 
 def _places(steps: dict[int, int | None], at_once: AtOnce, own: int | None) -> float:
@@ -112,27 +126,46 @@ def _parts(access: Access, at_once: AtOnce, line: int) -> tuple[int, int]:
 class _Nest:
     """A loop for each axis, in the one around it."""
 
-    def __init__(self, facts: Facts, target: Target, at_once: AtOnce) -> None:
+    def __init__(self, facts: Facts, target: Target, at_once: AtOnce, rounds: InRounds | None) -> None:
         self.loops, self.of = [Loop()], dict[int, Loop]()
+        #: axis → the loops that move along it, and by how many of its places
+        self.moving: dict[int, list[tuple[Loop, int]]] = {}
         self.order: dict[int, int] = {}  # an inner loop comes after those around it
         turn = 0.0 if target.grid else target.core.turn
         for number, outer in facts.nest:
-            turns = math.ceil(facts.sizes[number] / at_once.get(number, 1))
+            some = at_once.get(number, 1)
+            turns = math.ceil(facts.sizes[number] / some)
             around = self.loops[0] if outer is None else self.of[outer]
+            moving = self.moving.setdefault(number, [])
+            if rounds is not None and number == rounds.along:
+                blocks = Loop(turns * some / rounds.block, around)
+                around = Loop(rounds.rows / rounds.at_once, blocks, issued=turn)
+                self.loops += [blocks, around]
+                self.moving[rounds.summed] = [(around, rounds.at_once)]
+                moving.append((blocks, rounds.block))
+                turns = rounds.block // some
+            if rounds is not None and number == rounds.summed:
+                turns = 1
             self.of[number] = Loop(turns, around, issued=turn if turns > 1 else 0.0)
+            if rounds is None or number != rounds.summed:
+                moving.append((self.of[number], some))
             self.order[number] = len(self.loops)
             self.loops.append(self.of[number])
+
+    def steps(self, moved: dict[int, int | None]) -> dict[Loop, int]:
+        """By how many elements each loop moves a place that moves so along axes."""
+        return {loop: (step or 0) * some for n, step in moved.items() for loop, some in self.moving[n]}
 
     def innermost(self, numbers: Iterable[int]) -> Loop:
         """The innermost of the loops of these axes, of which each stands in another."""
         return self.loops[max([self.order[number] for number in numbers], default=0)]
 
 
-def _lanes(facts: Facts, target: Target, at_once: AtOnce) -> tuple[Axis | None, int]:
-    """The axis whose places will be lanes of vectors, and of how many, as `choose_lanes.py` will say."""
+def _lanes(facts: Facts, target: Target, at_once: AtOnce, among: AtOnce) -> tuple[Axis | None, int]:
+    """The axis of `among` whose places will be lanes, and of how many, as `choose_lanes.py` will say."""
     best: tuple[float, Axis | None, int] = (0.0, None, 1)
     widest = target.vector_bytes or target.load_bytes
-    for number, some in at_once.items():
+    for number, some in among.items():
         width = largest_power_of_two(some, widest // facts.bytes_along.get(number, 1))
         if width > 1:
             axis = facts.loops.axes[number]

@@ -26,6 +26,7 @@ from ..ranges import BESIDE, FEW_TURNS, divides, largest_power_of_two, typical
 from ..work import Loop
 from .actions import MAX_UPCAST, Opt, OptOps
 from .facts import MAX_COST, SHORT, Access, Facts, size_of
+from .in_rounds import InRounds, in_rounds
 from .inline import rows_along, without_rows
 from .loops import Axis, Loops
 from .planned import planned
@@ -94,6 +95,7 @@ class Plan:
         self.amounts: dict[int, int] = {}
         self.padded: dict[int, int] = {}
         self.blocks: dict[int, int] = {}
+        self.rounds: InRounds | None = None
         #: the axis along which the kernel's rows are kept
         self.kept: Axis | None = None
         #: the facts with the rows along an axis kept, if there are such rows; for all plans of the kernel
@@ -108,7 +110,7 @@ class Plan:
 
     def work(self) -> list[Loop]:
         """What the kernel does with this plan."""
-        return planned(self.facts, self.target, self.amounts)
+        return planned(self.facts, self.target, self.amounts, self.rounds)
 
     def size_of_code(self) -> float:
         """About how many operations are written out, on vectors."""
@@ -127,8 +129,10 @@ class Plan:
                 continue
             if axis.output:
                 found.append(Opt(OptOps.UPCAST, axis.number, amount))
-            else:
+            elif self.rounds is None:
                 found.append(Opt(OptOps.UNROLL, axis.reduce, amount))
+        if self.rounds is not None:
+            found = self.rounds.opts(facts, found)
         kept = rows_along(self.loops, self.kept) if self.kept is not None else []
         at_once = {r for axis in self.loops.axes if self.amounts.get(axis.number, 1) > 1 for r in axis.ranges}
         if any(not ranges_of(row).isdisjoint(at_once) for row in kept):  # lanes would need rows of their own
@@ -265,7 +269,8 @@ class Plan:
         streamed = facts.streamed(self.width)
         if streamed is not None and streamed[1].number == lanes.number:
             self.stream(*streamed)
-            yield self
+            yield copy_of(self)
+            yield from self.in_rounds(lanes)
             return
         reduces = any(access.reduced for access in facts.accesses)
         rows = [axis for axis in facts.loops.axes if axis.output and axis.number != lanes.number]
@@ -274,7 +279,10 @@ class Plan:
             yield from self.tiles(best, lanes)
         elif reduces or any(lanes.number not in along for _, along in facts.scans):
             strips = [int(registers * share) for share in STRIPS]
-            yield from self.wider(lanes, strips if facts.is_near(lanes, self.target.memory.line) else (1,))
+            near = facts.is_near(lanes, self.target.memory.line)
+            for plan in self.wider(lanes, strips if near else (1,)):
+                yield copy_of(plan)
+                yield from plan.in_rounds(lanes)
         elif facts.scans:
             vectors = -(-(size_of(lanes) or 1) // self.width)
             some = min(RUN, vectors // 2)
@@ -282,6 +290,13 @@ class Plan:
             yield from self.wider(lanes, (most, most // 2, most // 4))
         else:
             yield from self.wider(lanes, (2, 1, 4) if facts.size_of_code({}) <= CHEAP else (1, 2, 4))
+
+    def in_rounds(self, lanes: Axis) -> Iterator[Plan]:
+        """The same with the sum in rounds, if rows are read in order then."""
+        self.rounds = in_rounds(self.facts, self.target, lanes, self.amounts, self.fits)
+        if self.rounds is not None:
+            self.amounts[self.rounds.summed] = self.rounds.at_once
+            yield self
 
     def wider(self, lanes: Axis, times: Sequence[int]) -> Iterator[Plan]:
         """So many vectors at once, as far as that is possible."""

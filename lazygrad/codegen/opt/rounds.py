@@ -16,7 +16,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target
 from ..emulate import NARROW
-from ..ranges import IN_REGISTERS, make_range, substitute_ranges
+from ..ranges import IN_REGISTERS, make_range, neutral, substitute_ranges
 from .actions import OptOps, opt, require, require_whole_steps
 from .loops import Axis, Loops
 from .stage import replaced
@@ -50,30 +50,26 @@ class Rounds:
         require_whole_steps(axis, amount)
         require(isinstance(axis.size, int), "how many rounds there are has to be known")
         require(amount != axis.size, "one round is the whole sum")
-        require(not axis.output and len(axis.ranges) == 1, "ROUNDS is for axes along which one sum is made")
-        nodes = loops.sink.toposort()
-        sums = [node for node in nodes if node.op is Ops.REDUCE]
-        alone = len(sums) == 1 and sums[0].src[1:] == axis.ranges and sums[0].arg is Ops.ADD
-        require(alone, "ROUNDS is for kernels of one sum along one axis")
-        require(sums[0].src[0].op is not Ops.DOT, "what is packed is added up at once")
-        require(sums[0].dtype not in NARROW, f"memory of {sums[0].dtype} would round sums")
-        require(
-            not any(node.op in (Ops.STAGE, Ops.SCAN, Ops.WMMA) for node in nodes), "apply it before STAGE"
-        )
-        closed = _closed(sums[0])
+        reason = why_not_in_rounds(loops, axis)
+        require(not reason, reason)
+        (sum_,) = _sums(loops)
+        before = _rounds_around(loops.sink, sum_)
+        stages = [n for n in loops.sink.toposort() if n.op in (Ops.STAGE, Ops.SCAN, Ops.WMMA)]
+        require(stages == before, "apply it before STAGE")
+        closed = _closed(sum_, before)
         require(any(r.arg.kind not in IN_REGISTERS for r in closed), "no loop is left over the results")
         require(all(r.src[0].op is Ops.CONST for r in closed), "the sums would have a size that is not known")
-        size = math.prod(r.src[0].arg for r in closed) * sums[0].dtype.itemsize
+        size = math.prod(r.src[0].arg for r in closed) * sum_.dtype.itemsize
         limit = max(target.memory.sizes)
         require(size <= limit, f"the sums have {size} bytes; at most {limit} are kept")
 
     def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
-        (sum_,) = [node for node in loops.sink.toposort() if node.op is Ops.REDUCE]
+        (sum_,) = _sums(loops)
         (steps,) = axis.ranges
         fresh, number = free_numbers(loops.sink)
         rounds = make_range(steps.src[0].arg // amount, fresh, AxisType.LOOP)
         shorter = make_range(amount, steps.arg.id, steps.arg.kind)
-        closed = _closed(sum_)
+        closed = _closed(sum_, _rounds_around(loops.sink, sum_))
         own = {
             r: make_range(
                 r.src[0].arg,
@@ -88,12 +84,11 @@ class Rounds:
         value = substitute_ranges(sum_.src[0], mapping)
         added = UOp(Ops.REDUCE, sum_.dtype, (value, shorter), sum_.arg)
         there, here = (_dense(closed, at) for at in (own, {r: r for r in closed}))
-        before = UOp(
-            Ops.LOAD,
-            sum_.dtype,
-            (UOp(Ops.INDEX, memory.dtype, (memory, there, index.less(index.const(0), rounds))),),
-        )
-        total = UOp(Ops.ADD, sum_.dtype, (added, before))
+        again = index.less(index.const(0), rounds)
+        before = UOp(Ops.LOAD, sum_.dtype, (UOp(Ops.INDEX, memory.dtype, (memory, there, again)),))
+        if sum_.arg is not Ops.ADD:  # what is not loaded is 0
+            before = UOp(Ops.WHERE, sum_.dtype, (again, before, neutral(sum_)))
+        total = UOp(sum_.arg, sum_.dtype, (added, before))
         store = UOp(Ops.STORE, dtypes.void, (UOp(Ops.INDEX, memory.dtype, (memory, there)), total))
         stage = UOp(Ops.STAGE, memory.dtype, (memory, store, rounds, *own.values()))
         found = UOp(Ops.LOAD, sum_.dtype, (UOp(Ops.INDEX, memory.dtype, (stage, here)),))
@@ -103,10 +98,34 @@ class Rounds:
         return replace(loops, sink=sink, axes=axes)
 
 
-def _closed(sum_: UOp) -> list[UOp]:
+def why_not_in_rounds(loops: Loops, axis: Axis) -> str:
+    """Why the sum along an axis cannot wait in memory; "" where it can."""
+    if axis.output or len(axis.ranges) != 1:
+        return "ROUNDS is for axes along which one sum is made"
+    sums = _sums(loops)
+    if len(sums) != 1 or sums[0].src[1:] != axis.ranges:
+        return "ROUNDS is for kernels of one sum along one axis"
+    if sums[0].src[0].op is Ops.DOT:
+        return "what is packed is added up at once"
+    rounded = sums[0].arg is not Ops.MAX and sums[0].dtype in NARROW
+    return f"memory of {sums[0].dtype} would round sums" if rounded else ""
+
+
+def _sums(loops: Loops) -> list[UOp]:
+    return [node for node in loops.sink.toposort() if node.op is Ops.REDUCE]
+
+
+def _rounds_around(sink: UOp, sum_: UOp) -> list[UOp]:
+    """The STAGEs of rounds in which a sum is done already, the innermost first."""
+    return [n for n in sink.toposort() if n.op is Ops.STAGE and sum_ in n.src[1].toposort()]
+
+
+def _closed(sum_: UOp, around: list[UOp]) -> list[UOp]:
     """The loops over the results of a sum that stand in each round: those that are looped over from the last
-    on, then what is computed at once.
+    on, then what is computed at once. In rounds these are known already.
     """
+    if around:
+        return list(around[0].src[3:])
     found = [r for r in ranges_of(sum_) if r.arg.kind not in (AxisType.TILE, AxisType.THREAD)]
     return sorted(
         found,

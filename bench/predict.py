@@ -5,10 +5,10 @@
     python -m bench predict --programs softmax,matmul  only kernels of programs with one of these words
     python -m bench predict --all                      every kernel, not only those farthest off
 
-The kernels are the different ones of `bench replay`'s programs, on one core. A prediction is in cycles: one
-number, the median of measured by predicted, makes seconds of all of them. What the call of a kernel of one
-element takes is taken off; kernels of a few microseconds are left out, since most of what is measured of them
-is the call.
+The kernels are the different ones of `bench speed` and of two training steps, which are programs of `bench
+replay` too, on one core. A prediction is in cycles: one number, the median of measured by predicted, makes
+seconds of all of them. What the call of a kernel of one element takes is taken off; kernels of a few
+microseconds are left out, since most of what is measured of them is the call.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from lazygrad.renderer import ProgramSpec
 from lazygrad.target import PROCESSORS
 from lazygrad.tuning.time_kernels import PATTERN, example
 
-from .replay.corpus import PROGRAMS
-from .replay.run import items
+from .replay.corpus import RUNNABLE
+from .replay.record import seen
 
 #: Seconds below which a kernel is left out; those for which each is measured in a pass, in so many turns at
 #: most; and those of a turn, beside which reading the clock is nothing.
@@ -71,9 +71,9 @@ def kernels(words: Sequence[str]) -> dict[UOp, str]:
     """The different kernels of the programs, and the program in which each is met first."""
     renderer = Device["CPU"].renderer
     found: dict[UOp, str] = {}
-    for program in PROGRAMS:
+    for program, run in RUNNABLE.items():
         if not words or any(word in program.lower() for word in words):
-            for item in items(program, renderer):
+            for item in seen(run, renderer):
                 if item.ast.op is not Ops.COPY:
                     found.setdefault(item.ast, program)
     return found

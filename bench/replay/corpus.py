@@ -1,4 +1,4 @@
-"""The programs of the record: the cases of `bench speed`, two training steps, random kernels.
+"""The programs of the record: the cases of `bench speed`, two training steps, families, random kernels.
 
 A program runs on the default device, which computes nothing; random kernels are for the optimizer and the
 renderers alone.
@@ -16,6 +16,10 @@ from lazygrad.ir.uop import UOp
 from lazygrad.nn.demo import Batches, Network, train_step
 from lazygrad.nn.optim import Adam, AdamW
 from lazygrad.nn.state import get_parameters
+
+from .families import FAMILIES
+from .libraries import LIBRARIES
+from .libraries import Missing as Missing
 
 #: Random kernels in one program, and programs of them.
 RANDOM_KERNELS, RANDOM_PROGRAMS = 25, 8
@@ -55,20 +59,21 @@ def _transformer() -> None:
         loss.realize(*optimizer.schedule_step())
 
 
-PROGRAMS: dict[str, Callable[[], Any]] = {
+#: Those that also run: `bench predict` measures their kernels.
+RUNNABLE: dict[str, Callable[[], Any]] = {
     **{case.name: _speed(case) for case in CASES},
     "demo step": _demo,
     "transformer step": _transformer,
 }
+PROGRAMS: dict[str, Callable[[], Any]] = {**RUNNABLE, **FAMILIES, **LIBRARIES}
 
 
-def random_kernels() -> dict[str, list[UOp]]:
-    """The random kernels of the tests, the same in every process."""
+#: Programs of random kernels: name → its number.
+RANDOM: dict[str, int] = {f"random kernels {part}": part for part in range(RANDOM_PROGRAMS)}
+
+
+def random_kernels(part: int) -> list[UOp]:
+    """The random kernels of a part, as those of the tests, the same in every process."""
     from tests.codegen.programs import Programs
 
-    return {
-        f"random kernels {part}": [
-            Programs(zlib.crc32(b"%d %d" % (part, number))).kernel() for number in range(RANDOM_KERNELS)
-        ]
-        for part in range(RANDOM_PROGRAMS)
-    }
+    return [Programs(zlib.crc32(b"%d %d" % (part, number))).kernel() for number in range(RANDOM_KERNELS)]

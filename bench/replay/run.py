@@ -1,158 +1,102 @@
-"""Every kernel of a fixed corpus on five targets: recorded, then compared with what a change makes of it.
+"""Every kernel of a fixed corpus for many targets: recorded, then compared with what a change makes of it.
 
     python -m bench replay record DIR      write down, for each program and target, its kernels
     python -m bench replay compare DIR     make them anew, show what differs; exits with 1 if anything does
     --programs matmul,demo                 only programs with one of these words in their names
-    --targets znver5,cuda                  only these targets
+    --targets znver5,cuda                  only these targets; without it every processor's row, C and CUDA
+    --jobs 4                               so many processes, each with a target at a time
 
-A record holds each kernel's AST (so that the schedule is compared too), Opts, linear program and text. A
-commit that only moves code has an empty comparison. Nothing is computed, and no device has to be here.
+A record holds each kernel's AST (so that the schedule is compared too), Opts, linear program and text, in the
+order in which they run; the memory of each; why its results are stored. A commit that only moves code has an
+empty comparison; one that only renames differs in names, which are counted apart. Nothing is computed, and no
+device has to be here. `zcat` shows a file of the record.
 """
 
 from __future__ import annotations
 
 import argparse
-import difflib
+import gzip
+import multiprocessing
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from lazygrad import Context, Device, Tensor
-from lazygrad.codegen.compile import compile_kernel
-from lazygrad.engine.realize import observe_kernels
-from lazygrad.ir.ops import Ops
-from lazygrad.ir.text import linear_text
-from lazygrad.ir.uop import UOp
-from lazygrad.programs.runners import clear_programs
-from lazygrad.renderer import Renderer
-from lazygrad.schedule.items import ScheduleItem
-from lazygrad.schedule.kernelize import clear_templates
+from lazygrad.config import usable_cores
 
-from .corpus import PROGRAMS, random_kernels
-from .targets import TARGETS, ReplayDevice
+from .compare import GONE, MOVED, NAMES, NEW, Difference, differences
+from .corpus import PROGRAMS, RANDOM, Missing
+from .record import Record, read, record, written
+from .targets import TARGETS
 
-#: The parts of a kernel's record, in the order of compiling: the first that differs is the cause.
-PARTS = ("ast", "opts", "linear", "text")
 #: Lines of a difference that are shown.
 SHOWN = 12
 
 
-class Kernel(NamedTuple):
-    """One kernel or copy of a program, as text."""
+class Job(NamedTuple):
+    """What one process is to do: a target's programs. `compares` with what is in the folder, or writes it."""
 
-    name: str
-    parts: dict[str, str]
-
-
-Record = list[Kernel]
-
-
-# *** recording
+    folder: Path
+    target: str
+    programs: Sequence[str]
+    compares: bool
 
 
-def _kernel(ast: UOp, renderer: Renderer) -> Kernel:
-    spec = compile_kernel(ast, renderer)
-    linear = linear_text(list(spec.uops))
-    parts = (str(ast), str(list(spec.applied_opts)), linear, spec.src)
-    return Kernel(spec.function_name, dict(zip(PARTS, parts, strict=True)))
+class Done(NamedTuple):
+    """A program that was recorded or compared.
 
+    kernels  how many it has
+    found    how it differs
+    missing  the package without which it was left out; or the file of the record that is not there
+    """
 
-def _copy(item: ScheduleItem) -> Kernel:
-    return Kernel("copy", {"ast": f"{item.bufs[0].nbytes} bytes from {len(item.bufs) - 1}"})
-
-
-def records(program: str, renderer: Renderer) -> Record:
-    """The kernels of a program for a target, in the order in which they run."""
-    if program not in PROGRAMS:
-        return [_kernel(ast, renderer) for ast in random_kernels()[program]]
-    return [
-        _copy(item) if item.ast.op is Ops.COPY else _kernel(item.ast, renderer)
-        for item in items(program, renderer)
-    ]
-
-
-def items(program: str, renderer: Renderer) -> list[ScheduleItem]:
-    """What a program runs where kernels are chosen for a target: its kernels and copies, in their order."""
-    found: list[ScheduleItem] = []
-
-    def see(item: ScheduleItem, name: str, seconds: float | None, ops: int, nbytes: int) -> None:
-        found.append(item)
-
-    Device.register("REPLAY", lambda name: ReplayDevice(name, renderer))
-    clear_templates()
-    clear_programs()
-    try:
-        with Context(DEV="REPLAY", CACHELEVEL=0), observe_kernels(see):
-            Tensor.manual_seed(0)
-            PROGRAMS[program]()
-    finally:
-        Device.unregister("REPLAY")
-    return found
+    target: str
+    program: str
+    kernels: int
+    found: Sequence[Difference] = ()
+    missing: str = ""
 
 
 # *** files
 
 
 def path_of(folder: Path, target: str, program: str) -> Path:
-    return folder / target / (re.sub(r"\W+", "-", program) + ".txt")
+    return folder / target / (re.sub(r"\W+", "-", program) + ".txt.gz")
 
 
-def written(record: Record) -> str:
-    """The record as text: a line `==== name` for each kernel, a line `---- part` for each of its parts."""
-    lines = []
-    for kernel in record:
-        lines.append(f"==== {kernel.name}")
-        for part, text in kernel.parts.items():
-            lines += [f"---- {part}", text]
-    return "\n".join(lines) + "\n"
+def store(path: Path, made: Record) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(written(made).encode(), 6, mtime=0))
 
 
-def read(text: str) -> Record:
-    """What `written` wrote."""
-    record = []
-    for kernel in re.split(r"^==== ", text, flags=re.M)[1:]:
-        name, _, rest = kernel.partition("\n")
-        found = re.split(r"^---- (\w+)\n", rest, flags=re.M)[1:]
-        record.append(
-            Kernel(name, {k: v.removesuffix("\n") for k, v in zip(found[::2], found[1::2], strict=True)})
-        )
-    return record
+def load(path: Path) -> Record:
+    return read(gzip.decompress(path.read_bytes()).decode())
 
 
-# *** comparing
+def done(job: Job) -> list[Done]:
+    """All programs of one target."""
+    return list(_each(job))
 
 
-class Difference(NamedTuple):
-    """A kernel that is another: its number in the program, and the first part that differs."""
-
-    number: int
-    name: str
-    part: str
-    lines: Sequence[str]
-
-
-def differences(before: Record, after: Record) -> Iterator[Difference]:
-    """The kernels of two records of a program that differ; first of all, in how many there are."""
-    if len(before) != len(after):
-        names = [[kernel.name for kernel in record] for record in (before, after)]
-        yield Difference(0, f"{len(before)} kernels, now {len(after)}", "schedule", _lines(*names))
-    for number, (old, new) in enumerate(zip(before, after, strict=False), 1):
-        for part in PARTS:
-            texts = [kernel.parts.get(part, "") for kernel in (old, new)]
-            if texts[0] != texts[1]:
-                yield Difference(number, new.name, part, _lines(*(text.splitlines() for text in texts)))
-                break
-
-
-def _lines(before: Sequence[str], after: Sequence[str]) -> list[str]:
-    return [
-        line
-        for line in difflib.unified_diff(before, after, lineterm="", n=0)
-        if line[:3] not in ("---", "+++")
-    ]
+def _each(job: Job) -> Iterator[Done]:
+    renderer = TARGETS[job.target]()
+    for program in job.programs:
+        path = path_of(job.folder, job.target, program)
+        try:
+            made = record(program, renderer)
+        except Missing as error:
+            yield Done(job.target, program, 0, missing=f"left out, since {error} is not installed")
+            continue
+        if not job.compares:
+            store(path, made)
+            yield Done(job.target, program, len(made))
+        elif not path.exists():
+            yield Done(job.target, program, len(made), missing=f"{path} is not there")
+        else:
+            yield Done(job.target, program, len(made), list(differences(load(path), made)))
 
 
 # *** the command
@@ -160,52 +104,75 @@ def _lines(before: Sequence[str], after: Sequence[str]) -> list[str]:
 
 def _parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m bench replay", description=(__doc__ or "").splitlines()[0]
+        prog="python -m bench replay",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("action", choices=("record", "compare"))
     parser.add_argument("folder", type=Path, metavar="DIR", help="where the record is")
     parser.add_argument("--programs", default="", help="words, of which one is in a program's name")
     parser.add_argument("--targets", default=",".join(TARGETS), help=f"of {', '.join(TARGETS)}")
+    parser.add_argument("--jobs", type=int, default=usable_cores(), help="processes")
     parser.add_argument("--shown", type=int, default=SHOWN, help="lines shown of each difference")
     found = parser.parse_args(arguments)
     found.targets = [name for name in found.targets.split(",") if name]
     if unknown := [name for name in found.targets if name not in TARGETS]:
         parser.error(f"no target {unknown[0]}; there are {', '.join(TARGETS)}")
+    if found.jobs < 1:
+        parser.error(f"--jobs {found.jobs}: at least one process does it")
     words = [word.strip().lower() for word in found.programs.split(",") if word.strip()]
-    names = [*PROGRAMS, *random_kernels()]
+    names = [*PROGRAMS, *RANDOM]
     found.programs = [name for name in names if not words or any(word in name.lower() for word in words)]
     if not found.programs:
         parser.error(f"no program has {' or '.join(words)} in its name; there are {', '.join(names)}")
     return found
 
 
+def _all_of(jobs: list[Job], processes: int) -> Iterator[Done]:
+    if min(processes, len(jobs)) == 1:
+        for job in jobs:
+            yield from _each(job)
+        return
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        for of_target in pool.map(done, jobs):
+            yield from of_target
+
+
 def main(arguments: list[str]) -> int:
     asked = _parsed(arguments)
-    count, found = 0, Counter[str]()
-    for target in asked.targets:
-        renderer = TARGETS[target]()
-        for program in asked.programs:
-            path, record = path_of(asked.folder, target, program), records(program, renderer)
-            count += len(record)
-            if asked.action == "record":
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(written(record))
-                continue
-            if not path.exists():
-                print(f"{path} is not there: record it first, with the commit before", file=sys.stderr)
-                return 2
-            for other in differences(read(path.read_text()), read(written(record))):
-                found[other.part] += 1
-                print(
-                    f"{target}, {program}: kernel {other.number} ({other.name}) differs in its {other.part}"
-                )
-                print("".join(f"    {line}\n" for line in other.lines[: asked.shown]), end="")
-                if len(other.lines) > asked.shown:
-                    print(f"    ... {len(other.lines) - asked.shown} more lines")
-    print(f"{count} kernels of {len(asked.programs)} programs on {len(asked.targets)} targets", end="")
-    if asked.action == "record":
+    compares = asked.action == "compare"
+    jobs = [Job(asked.folder, target, asked.programs, compares) for target in asked.targets]
+    kernels, absent, parts = 0, 0, Counter[str]()
+    differing, named = 0, 0
+    for each in _all_of(jobs, asked.jobs):
+        kernels += each.kernels
+        if each.missing:
+            print(f"{each.target}, {each.program}: {each.missing}", file=sys.stderr)
+            absent += each.kernels > 0
+        for other in each.found:
+            parts[other.part] += 1
+            _show(each, other, asked.shown)
+        named += sum(other.part == NAMES for other in each.found)
+        differing += len({(other.part == GONE, other.number) for other in each.found if other.part != NAMES})
+    print(f"{kernels} kernels of {len(asked.programs)} programs on {len(jobs)} targets", end="")
+    if not compares:
         print(f" are in {asked.folder}")
         return 0
-    what = ", ".join(f"{number} in {part}" for part, number in found.items())
-    print(f": {f'{found.total()} differ ({what})' if found else 'nothing differs'}")
-    return 1 if found else 0
+    if absent:
+        print(
+            f": {absent} programs have no record; record them first, with the commit before", file=sys.stderr
+        )
+        return 2
+    what = ", ".join(f"{count} in {part}" for part, count in parts.items() if part != NAMES)
+    told = [f"{differing} differ ({what})" if differing else "", f"{named} in names alone" if named else ""]
+    print(": " + ("; ".join(filter(None, told)) or "nothing differs"))
+    return 1 if parts else 0
+
+
+def _show(each: Done, other: Difference, shown: int) -> None:
+    special = {GONE: "is gone", NEW: "is new", MOVED: "is in another place"}
+    says = special.get(other.part, f"differs in its {other.part}")
+    print(f"{each.target}, {each.program}: kernel {other.number} ({other.name}) {says}")
+    print("".join(f"    {line}\n" for line in other.lines[:shown]), end="")
+    if len(other.lines) > shown:
+        print(f"    ... {len(other.lines) - shown} more lines")

@@ -73,6 +73,29 @@ def test_a_figure_that_has_risen_is_named():
     ]
 
 
+def test_lines_may_rise_and_a_visited_function_more_is_no_rise():
+    before = {"core: lines": 3, "core: code": 2, "softmax visits: functions": 100}
+    assert house.risen(before, {"core: lines": 9, "core: code": 8, "softmax visits: functions": 101}) == []
+
+
+def test_a_figure_that_the_file_lacks_is_named():
+    assert house.risen({}, {"op tests": 3}) == ["op tests is not in house.json: --write it"]
+
+
+@pytest.mark.parametrize(("counted", "status"), [(3, 0), (2, 0), (4, 1)])
+def test_the_check_fails_for_a_rise_alone(counted, status, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(house, "FIGURES", tmp_path / "house.json")
+    house.FIGURES.write_text('{"op tests": 3}')
+    monkeypatch.setattr(house, "figures", lambda: {"op tests": counted})
+    assert house.main(["--check"]) == status
+    assert ("risen: op tests: 4, was 3" in capsys.readouterr().err) == bool(status)
+
+
+def test_strings_count_as_lines_and_comments_in_brackets_do_not(package):
+    path = package('x = """a\n# b\n\nc"""\ny = [\n    # why\n    1,\n]\n')
+    assert house.lines_of_code(path) == 7
+
+
 def test_the_figures_of_the_file_are_those_that_are_counted():
     assert set(house.LISTS) <= set(json.loads(house.FIGURES.read_text()))
 

@@ -271,6 +271,13 @@ BEAM = ContextVar(
     "the width of the beam search for each kernel's optimizations; 0 uses a heuristic instead of a search",
     changes_code=True,
 )
+BEAM_KEEPS_ORDER = ContextVar(
+    "BEAM_KEEPS_ORDER",
+    0,
+    "1 lets a search try only what adds up each float sum in the order of the heuristic's choice: no bit of "
+    "a result changes",
+    changes_code=True,
+)
 OPTS = AnswersVar(
     "OPTS",
     "",

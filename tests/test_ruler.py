@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bench import house
-from bench.ruler import cases, guard, statistics, trees
+from bench.ruler import cases, guard, regret, statistics, trees
 
 
 @pytest.fixture
@@ -129,6 +129,31 @@ def test_what_is_slower_is_played_again_with_more_rounds():
 
     assert not guard.twice(play, lambda line: None)[0].slower
     assert asked == [guard.ROUNDS, guard.AGAIN]
+
+
+class Answers:
+    """A player that takes as long as it is told for each variant, and says under which flags it made them."""
+
+    def __init__(self, seconds, tree="here"):
+        self.seconds, self.flags = seconds, {}
+        self.tree = trees.Tree(tree, None, {})
+
+    def ask(self, **request):
+        if "decisions" in request:
+            return {"asked": []}
+        if request.get("case") is not None:
+            self.flags[request.get("as", "")] = request.get("flags", {})
+            return {}
+        return {"seconds": self.seconds.get(request.get("of", ""), 1.0)}
+
+
+def test_a_choice_is_judged_beside_what_keeps_every_bit_too():
+    here = Answers({"BEAM=2": 0.5, "BEAM=2 BEAM_KEEPS_ORDER=1": 0.8})
+    row = regret.play(cases.Case("case", "suite", lambda: None), here, Answers({}, "there"), [])
+    assert here.flags["BEAM=2 BEAM_KEEPS_ORDER=1"] == {"BEAM": 2, "BEAM_KEEPS_ORDER": 1}
+    assert [row.ratio(kind) for kind in ("search", "same bits", "commit")] == [2.0, 1.25, 1.0]
+    assert row.lost("same bits")
+    assert "BEAM_KEEPS_ORDER=1" in regret.text(row)
 
 
 def test_names_of_cases_are_their_own():

@@ -11,6 +11,8 @@ For each case, by turns in one process, medians of at least 7 rounds:
 
     A/A        the default choices against themselves: a ratio counts only beyond this spread
     search     over the best that BEAM=2 finds for each of its kernels
+    same bits  over the best that it finds among the candidates which add up each float sum in the order of
+               the default (BEAM_KEEPS_ORDER=1): these change no bit of a result
     placement  over the best of the other legal answers to the decisions of its plan (stored or inlined,
                joined or apart, one pass or several, a long sum cut or whole, a layout), one flipped at a time
     commit     over the earlier commit, in a process of its own
@@ -45,6 +47,11 @@ RIGHT, ALLOWED = 1.10, 1.05
 #: Seconds that a search for the kernels of one case may take.
 PATIENCE = 400
 DEFAULT, AGAIN = "default", "again"
+#: Name → kind and flags of the searches beside the default.
+SEARCHES: dict[str, tuple[str, dict[str, Any]]] = {
+    "BEAM=2": ("search", {"BEAM": 2}),
+    "BEAM=2 BEAM_KEEPS_ORDER=1": ("same bits", {"BEAM": 2, "BEAM_KEEPS_ORDER": 1}),
+}
 
 
 class Row(NamedTuple):
@@ -65,7 +72,7 @@ class Row(NamedTuple):
         return found is not None and found > max(allowed, self.spread)
 
 
-KINDS = ("search", "placement", "commit", "target")
+KINDS = ("search", "same bits", "placement", "commit", "target")
 
 
 def play(case: Case, here: Player, there: Player, targets: Sequence[str]) -> Row | str:
@@ -79,7 +86,7 @@ def play(case: Case, here: Player, there: Player, targets: Sequence[str]) -> Row
         for other in each["others"]:
             flip = f"{each['name']}@{each['structure']}={other}"
             variants[flip] = ("placement", {"OPTS": flip})
-    variants["BEAM=2"] = ("search", {"BEAM": 2})
+    variants |= SEARCHES
     for target in targets:
         variants[target] = ("target", {"CPU_TARGET": target})
     try:

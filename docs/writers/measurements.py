@@ -58,7 +58,7 @@ def _guard(entry: dict[str, Any]) -> Iterator[str]:
 def _regret(entry: dict[str, Any]) -> Iterator[str]:
     """Each case: its time, and that of the default over the best of each kind."""
     yield from _head(f"Choices, beside {entry['beside']} too", entry)
-    kinds = [kind for kind in ("search", "placement", "commit", "target") if _has(entry, kind)]
+    kinds = [kind for kind in ("search", "same bits", "placement", "commit", "target") if _has(entry, kind)]
     yield f"| case | ms | A/A | {' | '.join(kinds)} |"
     yield f"|---|---:|---:|{'---:|' * len(kinds)}"
     for row in sorted(entry["rows"], key=lambda row: row["name"]):

@@ -2,7 +2,8 @@
 
 `codegen/opt/search.py` says what to try, `codegen/predict.py` ranks it, a child process times it
 (`trials.py`), and the best that is found must compute what the plain loops of the kernel compute. Every time
-that was measured is kept too: a search that was interrupted goes on where it was.
+that was measured is kept too: a search that was interrupted goes on where it was. A search that keeps the
+order of sums tries only programs with the order key of the heuristic's (`codegen/sum_order.py`).
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from ..codegen.opt import Loops, Opt, choose
 from ..codegen.opt.search import Found, Opts, Space, rank, search
 from ..codegen.opt.text import parse_opts
 from ..codegen.predict import predict
+from ..codegen.sum_order import order_key
 from ..codegen.written import is_written, kind_of, name_of
-from ..config import BEAM, BEAM_TIMEOUT_SEC, DEBUG, NOOPT, THREADS
+from ..config import BEAM, BEAM_KEEPS_ORDER, BEAM_TIMEOUT_SEC, DEBUG, NOOPT, THREADS
 from ..device import Buffer, CompiledDevice
 from ..dtype import DTYPES_BY_NAME
 from ..ir.ops import Ops
@@ -71,24 +73,27 @@ def opts_for(device: CompiledDevice, ast: UOp) -> Sequence[Opt] | None:
         return []
     if BEAM < 1:
         return None
-    found = tune(device, ast, BEAM.value)
+    found = tune(device, ast, BEAM.value, keep_order=bool(BEAM_KEEPS_ORDER))
     if found.note and DEBUG >= 2:
         print(f"{found.name}: {found.note}")
     return None if is_written(ast) or has_nests(ast) else found.opts
 
 
-def tune(device: CompiledDevice, ast: UOp, width: int, until: float | None = None) -> Tuned:
+def tune(
+    device: CompiledDevice, ast: UOp, width: int, until: float | None = None, *, keep_order: bool = False
+) -> Tuned:
     """Search, or give what an earlier search of this width found. Else it is what the heuristic chose.
 
-    until  a time of the monotonic clock at which the search ends with the best that it has found; what it
-           measured is kept, and the next search goes on from there
+    until       a time of the monotonic clock at which the search ends with the best that it has found; what
+                it measured is kept, and the next search goes on from there
+    keep_order  try only lists with which each float sum is added up as with the heuristic's: no bit changes
     """
     if is_written(ast):
         return Tuned(name_of(ast), (), 0.0, (), 0.0, note=f"{kind_of(ast)} has no loops to change")
     if has_nests(ast):
         name = dict(_until(stages(ast, device.renderer, ()), "lower"))["lower"].arg.name
         return Tuned(name, (), 0.0, (), 0.0, note="each of its nests of loops has the Opts of a short kernel")
-    searcher = _Search(device, ast, width, until)
+    searcher = _Search(device, ast, width, until, keep_order)
     found = searcher.stored()
     if found is not None:
         return found
@@ -107,8 +112,18 @@ class _Program(NamedTuple):
 class _Search:
     """One kernel on one device."""
 
-    def __init__(self, device: CompiledDevice, ast: UOp, width: int, until: float | None = None) -> None:
+    def __init__(
+        self,
+        device: CompiledDevice,
+        ast: UOp,
+        width: int,
+        until: float | None = None,
+        keep_order: bool = False,
+    ) -> None:
         self.device, self.ast, self.width, self.until = device, ast, width, until
+        self.order: str | None = None  # that all candidates must have, once the heuristic's program is there
+        self.keep_order = keep_order
+        self.record = f"width {width}, order kept" if keep_order else f"width {width}"
         self.cut_short = False
         self.target = device.target
         self.loops = Loops.of(dict(_until(stages(ast, device.renderer, ()), "lower"))["lower"])
@@ -139,7 +154,7 @@ class _Search:
 
     def stored(self) -> Tuned | None:
         """What an earlier search found, if its Opts still fit."""
-        found = self._recall(f"width {self.width}")
+        found = self._recall(self.record)
         if found is None:
             return None
         try:
@@ -161,10 +176,12 @@ class _Search:
             if base is None:
                 raise TrialError("the heuristic's own Opts do not compile")
             self.limit = PROMISING * base.predicted
+            if self.keep_order:
+                self.order = order_key(base.spec.uops)
             self._timed(base.spec)  # raises where not even this one has an answer
             start: list[Opts] = [self.usual]
             plain = self._program(())
-            if plain is not None and plain.predicted <= self.limit:
+            if plain is not None and plain.predicted <= self.limit and self._keeps_order(plain):
                 start.append(())
 
             def on_round(number: int, tried: int, beam: Sequence[Found]) -> None:
@@ -183,7 +200,7 @@ class _Search:
         if self.cut_short:
             return replace(made, note=CUT_SHORT)
         self._keep(
-            f"width {self.width}",
+            self.record,
             {
                 "opts": repr(list(made.opts)),
                 "usual": repr(list(made.usual)),
@@ -216,7 +233,10 @@ class _Search:
         program = self._program(opts)
         if program is None or program.predicted > self.limit or len(program.spec.uops) > self.target.max_ops:
             return None  # too slow, or too long for a compiler to be quick about it
-        return program.predicted
+        return program.predicted if self._keeps_order(program) else None
+
+    def _keeps_order(self, program: _Program) -> bool:
+        return self.order is None or order_key(program.spec.uops) == self.order
 
     def _measured(self, opts: Opts) -> float | None:
         text = repr(list(opts))

@@ -12,6 +12,7 @@ import pytest
 from lazygrad import Context, Device, Tensor
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt
+from lazygrad.codegen.sum_order import order_key
 from lazygrad.config import BEAM, NOOPT, ContextVar
 from lazygrad.dtype import dtypes
 from lazygrad.programs import runners
@@ -145,6 +146,17 @@ def test_what_is_found_is_kept(made_up):
     assert tune() == first
     assert made_up == []
     assert tune(width=2).seconds <= first.seconds  # another search
+
+
+def test_a_search_that_keeps_the_order_tries_nothing_else(made_up):
+    """Any list of Opts would be faster, but those that add up differently are not even timed."""
+    ast = row_sums().ast
+    usual = order_key(program(ast, None).uops)
+    beam.tune(Device["CPU"], ast, 1, keep_order=True)
+    assert {order_key(program(ast, opts).uops) for opts in made_up} == {usual}
+    made_up.clear()
+    tune()
+    assert {order_key(program(ast, opts).uops) for opts in made_up} > {usual}
 
 
 def test_a_search_that_was_stopped_goes_on(made_up, monkeypatch):

@@ -1,0 +1,403 @@
+"""The orders of a program's values: of sums, of what they are made of, and of what is made of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+from ...dtype import dtypes
+from ...ir import index
+from ...ir.ops import Ops
+from ...ir.rewrite import resolve
+from ...ir.uop import UOp
+from .places import Lane, Places, Where, lane_of, step_along
+from .runs import (
+    Leaf,
+    Order,
+    Run,
+    digest,
+    finished,
+    joined,
+    moved,
+    nested,
+    plain,
+    rolled,
+    rows_of,
+    straight,
+)
+from .values import Carried, Loop, Unknown, Value, Write, accumulators_of
+
+
+class Term(NamedTuple):
+    """What a step adds to an accumulator: a value, a product that is fused, or what a loop adds.
+
+    conditions   of memory, under which it does
+    """
+
+    factors: tuple[Value, ...]
+    conditions: tuple[Value, ...] = ()
+    loop: Loop | None = None
+    terms: tuple[Term, ...] = ()
+
+
+class Asked(NamedTuple):
+    """A lane whose order is asked for; accumulators at the begin of a turn have these names and lanes."""
+
+    lane: Lane
+    names: tuple[tuple[Carried, tuple[int, int]], ...] = ()
+
+
+class Orders:
+    """The orders of a program's values."""
+
+    def __init__(self) -> None:
+        self.places = Places()
+        self.needed: dict[Asked, list[Asked]] = {}
+        self.done: dict[Asked, Order] = {}
+        self.terms_of: dict[tuple[Value, Carried], tuple[Term, ...] | None] = {}
+
+    def key(self, writes: Sequence[Write]) -> str:
+        outputs: dict[int, dict[str, list[tuple[Write, int]]]] = {}
+        for write in writes:
+            if not write.value.floats:
+                continue
+            conditions = [c for c in write.conditions if not c.exact]
+            for lane in range(write.value.dtype.count):
+                asked = [self.asked(value, lane) for value in (write.value, *conditions)]
+                orders = [resolve(each, self.needs, self.answer, self.done) for each in asked]
+                found = digest([self.relative(order) for order in orders])
+                outputs.setdefault(write.buffer.arg, {}).setdefault(found, []).append((write, lane))
+        rows = []
+        for number, found in sorted(outputs.items()):
+            several = len(found) > 1
+            rows.append(
+                (number, sorted((key, several and self.region(there)) for key, there in found.items()))
+            )
+        return digest(rows)
+
+    def relative(self, order: Order) -> Any:
+        """The order with leaves counted from the first one of those that move alike."""
+        first: dict[tuple[Hashable, ...], dict[UOp, tuple[int, int]]] = {}
+        leaves = []
+        for leaf in order.leaves:
+            terms, constant = index.terms_of(leaf.place)
+            alike = first.setdefault(leaf.what, {})
+            number, begin = alike.setdefault(index.build(terms, 0), (len(alike), constant))
+            leaves.append((leaf.what, number, constant - begin))
+        for alike in first.values():
+            if len(alike) > 1 and any(_is_bent(place) for place in alike):
+                raise Unknown("accesses that lie differently")
+        return order.form, leaves
+
+    # *** questions
+
+    def asked(self, value: Value, lane: int, where: Where = (), names: Any = ()) -> Asked:
+        found = lane_of(value, lane, where)
+        carried = found.value.carried
+        return Asked(found, tuple([each for each in names if each[0] in carried]) if carried else ())
+
+    def needs(self, asked: Asked) -> list[Asked]:
+        if asked not in self.needed:
+            self.needed[asked] = self._needs(asked)
+        return self.needed[asked]
+
+    def _needs(self, asked: Asked) -> list[Asked]:
+        (value, lane, where), names = asked
+        if _is_place(value) or value.op in (Ops.DEFINE_ACC, Ops.CONST):
+            return []
+        if value.op is Ops.LOAD:
+            return self.read(asked)
+        if value.exact:
+            return self.loads_in(asked.lane)
+        if value.op is Ops.ENDRANGE:
+            terms = self.sum_of(value)
+            if terms is not None:
+                loop, accumulator = value.arg
+                inside = [each for term in terms for each in _values_in(term)]
+                return [self.asked(each, lane, where, names) for each in (loop.before[accumulator], *inside)]
+            before, after = self.changed(asked)
+            return [*before, *after]
+        return [self.asked(source, lane, where, names) for source in self.sources(value)]
+
+    def sources(self, value: Value) -> tuple[Value, ...]:
+        """What a value depends on. Of two of which one is chosen exactly it is both, but for a zero."""
+        if value.op is Ops.WHERE and value.src[0].exact:
+            return tuple([source for source in value.src[1:] if not _is_zero(source)]) or value.src[1:2]
+        return value.src
+
+    def loads_in(self, lane: Lane) -> list[Asked]:
+        """The loads that an exact value is made of; a condition is as good as any other one."""
+        if lane.value.dtype.scalar_type is dtypes.bool:
+            return []
+        found: dict[Lane, None] = {lane: None}
+        for value, number, where in (walk := list(found)):
+            sources = () if value.op is Ops.LOAD or value.placed else value.src
+            below = [lane_of(source, number, where) for source in sources]
+            walk += [each for each in below if each not in found]
+            found |= dict.fromkeys(below)
+        return [Asked(each) for each in found if each.value.op is Ops.LOAD]
+
+    def read(self, asked: Asked) -> list[Asked]:
+        """What a LOAD depends on: what was copied, or the values that its place is computed from."""
+        (value, lane, where), names = asked
+        place = self.place(value, lane, where)
+        if value.arg.writes:
+            return [self.asked(*self.places.found_in(value.arg, place, where), names)]
+        if value.arg.buffer.op is Ops.DEFINE_LOCAL:
+            raise Unknown("memory that nothing filled")
+        found = [Asked(self.places.computed[atom]) for atom, _ in self.split(place)[1]]
+        if any(each.lane.value.carried for each in found):
+            raise Unknown("an access to where an accumulator says")
+        others = [s for s in value.src[1:] if not s.exact and not _is_zero(s)]
+        return [*found, *(self.asked(other, lane, where, names) for other in others)]
+
+    def place(self, load: Value, lane: int, where: Where) -> UOp:
+        if load.src[0].dtype.count > 1:
+            return self.places.of(load.src[0], lane, where)
+        return self.places.of(load.src[0], 0, where) + lane
+
+    def split(self, place: UOp) -> tuple[UOp, list[tuple[UOp, int]]]:
+        """A place without what is computed, and that with its coefficients."""
+        computed = self.places.computed
+        terms, constant = index.terms_of(place)
+        rest, found = {}, []
+        for monomial, coefficient in terms.items():
+            if len(monomial) == 1 and monomial[0] in computed:
+                found.append((monomial[0], coefficient))
+            elif computed and any(n in computed for factor in monomial for n in factor.toposort()):
+                raise Unknown("arithmetic with computed places")
+            else:
+                rest[monomial] = coefficient
+        return index.build(rest, constant), found
+
+    def changed(self, asked: Asked) -> tuple[list[Asked], list[Asked]]:
+        """Of accumulators that a loop changes together: what they are before it, and after a turn."""
+        (value, lane, where), names = asked
+        loop, accumulator = value.arg
+        together = accumulators_of(loop, accumulator)
+        own = [((loop, each), (number, lane)) for number, each in enumerate(together)]
+        before = [self.asked(loop.before[each], lane, where, names) for each in together]
+        return before, [self.asked(loop.after[each], lane, where, (*names, *own)) for each in together]
+
+    # *** answers
+
+    def answer(self, asked: Asked) -> Order:
+        (value, lane, where), names = asked
+        if value.op is Ops.CONST:
+            number = value.arg[lane] if isinstance(value.arg, tuple) else value.arg
+            return Order(digest(("const", repr(value.dtype.scalar_type), repr(number))), ())
+        if _is_place(value):
+            if value.dtype.scalar_type is dtypes.bool:
+                return Order("where", ())
+            return Order("place", (Leaf(("place",), self.places.of(value, lane, where)),))
+        if value.op is Ops.DEFINE_ACC:
+            number, its_lane = dict(names)[value.arg]
+            if value.dtype.count > 1 and its_lane != lane:
+                raise Unknown("an accumulator with exchanged lanes")
+            return Order(f"carried {number}", ())
+        below = [self.done[need] for need in self.needs(asked)]
+        if value.op is Ops.LOAD:
+            return self.loaded(value, lane, where, below)
+        if value.op is Ops.ENDRANGE:
+            return self.looped(asked, below)
+        if value.exact:
+            leaves = dict.fromkeys(leaf for order in below for leaf in order.leaves)
+            return Order("exact", tuple(leaves))
+        kind = "choice" if value.op is Ops.WHERE and value.src[0].exact else value.op.name
+        if kind == "choice" and len(below) == 1:
+            return below[0]
+        return joined((kind, repr(value.dtype.scalar_type), repr(value.arg)), below)
+
+    def loaded(self, value: Value, lane: int, where: Where, below: list[Order]) -> Order:
+        if value.arg.writes:
+            return below[0]
+        place = self.place(value, lane, where)
+        rest, computed = self.split(place)
+        other = value.src[-1] if len(value.src) > 2 else None
+        elsewhere = other is not None and not _is_zero(other)
+        steps = [coefficient for _, coefficient in computed]
+        form = joined(("load", value.arg.buffer.arg, repr(value.dtype.scalar_type), steps, elsewhere), below)
+        return Order(form.form, (*form.leaves, Leaf((value.arg.buffer.arg,), rest)))
+
+    def looped(self, asked: Asked, below: list[Order]) -> Order:
+        (value, lane, where), names = asked
+        loop = value.arg[0]
+        terms = self.sum_of(value)
+        if terms is None:
+            half = len(below) // 2
+            count = self.count(loop, where)
+            turns = [self.closed(order, loop) for order in below[half:]]
+            return joined(("loop", count), [*below[:half], *turns])
+        orders = dict(zip(self.needs(asked)[1:], below[1:], strict=True))
+        runs = self.turned(loop, self.runs(terms, lane, where, names, orders), where)
+        return joined(("sum",), [below[0], *map(finished, runs)])
+
+    def closed(self, order: Order, loop: Loop) -> Order:
+        """An expression of which a loop has many; the loop is in no place any more."""
+        atom = self.places.atom(loop)
+        return Order(
+            order.form, tuple([moved(leaf, step_along(leaf.place, atom), atom) for leaf in order.leaves])
+        )
+
+    # *** sums
+
+    def sum_of(self, value: Value) -> tuple[Term, ...] | None:
+        """What a turn adds to an accumulator after a loop; None if it does more than to add terms."""
+        loop, accumulator = value.arg
+        if not dtypes.is_float(value.dtype.scalar_type):
+            return None
+        return self.terms(loop.after[accumulator], (loop, accumulator))
+
+    def terms(self, value: Value, start: Carried) -> tuple[Term, ...] | None:
+        known = (value, start)
+        if known not in self.terms_of:
+            self.terms_of[known] = self._terms(value, start)
+        return self.terms_of[known]
+
+    def _terms(self, value: Value, start: Carried) -> tuple[Term, ...] | None:
+        found: list[Term] = []
+        while value.op is not Ops.DEFINE_ACC:
+            if value.op is Ops.ADD:
+                first = start in value.src[0].carried
+                value, *more = value.src if first else value.src[::-1]
+                found.append(Term(tuple(more)))
+            elif value.op is Ops.MULACC:
+                found.append(Term(value.src[:2]))
+                value = value.src[2]
+            elif value.op is Ops.WHERE:
+                condition, yes, no = value.src
+                shorter, longer = self.terms(no, start), self.terms(yes, start)
+                if shorter is None or longer is None or longer[: len(shorter)] != shorter:
+                    return None
+                if any(each[0] is start[0] for each in condition.carried):
+                    return None
+                only = () if condition.exact else (condition,)
+                more = longer[len(shorter) :]
+                found += [each._replace(conditions=(*only, *each.conditions)) for each in reversed(more)]
+                value = no
+            elif value.op is Ops.ENDRANGE:
+                inside = self.terms(value.arg[0].after[value.arg[1]], value.arg)
+                if inside is None:
+                    return None
+                found.append(Term((), (), value.arg[0], inside))
+                value = value.arg[0].before[value.arg[1]]
+            else:
+                return None
+        mixed = any(c[0] is start[0] for term in found for v in _values_in(term) for c in v.carried)
+        return None if mixed or value.arg != start else tuple(reversed(found))
+
+    def runs(self, terms: Sequence[Term], lane: int, where: Where, names: Any, orders: Any) -> list[Run]:
+        """The terms in a row, as few runs as may be."""
+        found: list[Run] = []
+        for term in terms:
+            conditions = [orders[self.asked(each, lane, where, names)] for each in term.conditions]
+            if term.loop is not None:
+                inner = self.turned(term.loop, self.runs(term.terms, lane, where, names, orders), where)
+                if conditions:
+                    inner = [plain(joined(("if",), [*conditions, *map(finished, inner)]))]
+                found += inner
+                continue
+            factors = [orders[self.asked(each, lane, where, names)] for each in term.factors]
+            found.append(plain(joined(("term", len(factors)), [*factors, *conditions])))
+        return rolled(found)
+
+    def turned(self, loop: Loop, runs: list[Run], where: Where) -> list[Run]:
+        """The runs of a loop's turns, from those of one."""
+        if len(runs) != 1:
+            runs = [plain(joined(("row",), [finished(run) for run in runs]))]
+        run, atom = runs[0], self.places.atom(loop)
+        steps = tuple([step_along(leaf.place, atom) for leaf in run.leaves])
+        leaves = [
+            leaf._replace(place=index.sub(leaf.place, atom * step)) if step else leaf
+            for leaf, step in zip(run.leaves, steps, strict=True)
+        ]
+        return [nested((self.count(loop, where), steps), run._replace(leaves=tuple(leaves)))]
+
+    def count(self, loop: Loop, where: Where) -> Any:
+        """How many turns a loop has: a number, or a text."""
+        size = self.places.of(loop.size, 0, where)
+        return size.arg if size.op is Ops.CONST else _text(size)
+
+    # *** which elements
+
+    def region(self, there: Sequence[tuple[Write, int]]) -> Any:
+        """The places in an output that are stored by these, as far as they are in a row."""
+        found: dict[Any, set[int]] = {}
+        for write, lane in there:
+            if any(not c.placed for c in write.conditions):
+                raise Unknown("stores that memory decides about")
+            if write.place.dtype.count > 1:
+                place = self.places.of(write.place, lane)
+            else:
+                place = self.places.of(write.place) + lane
+            loops: tuple[Any, ...] = ()
+            for loop in write.loops:
+                atom = self.places.atom(loop)
+                step = step_along(place, atom)
+                if atom.src[0].op is not Ops.CONST:
+                    raise Unknown("a symbolic output")
+                place = index.sub(place, atom * step)
+                loops += ((atom.src[0].arg, step),)
+            if place.op is not Ops.CONST:
+                raise Unknown("an output that lies in no row")
+            conditions = tuple([self.condition(c, lane) for c in write.conditions])
+            found.setdefault((straight(loops), conditions), set()).add(place.arg)
+        return sorted((repr(k), rows_of(sorted(v))) for k, v in found.items())
+
+    def condition(self, value: Value, lane: int) -> str:
+        """A condition that follows from places, as a text."""
+        done: dict[Lane, str] = {}
+
+        def needs(asked: Lane) -> list[Lane]:
+            bools = asked.value.dtype.scalar_type is dtypes.bool
+            return [lane_of(source, asked.lane) for source in asked.value.src] if bools else []
+
+        def answer(asked: Lane) -> str:
+            value, lane, _ = asked
+            if value.dtype.scalar_type is not dtypes.bool:
+                return _text(self.places.of(value, lane))
+            number = value.arg[lane] if isinstance(value.arg, tuple) else value.arg
+            return f"{value.op.name}({', '.join(done[need] for need in needs(asked))}, {number})"
+
+        return resolve(lane_of(value, lane), needs, answer, done)
+
+
+# *** small ones
+
+
+def _is_place(value: Value) -> bool:
+    return value.placed and not dtypes.is_float(value.dtype.scalar_type) and value.op is not Ops.CONST
+
+
+def _is_zero(value: Value) -> bool:
+    while value.op is Ops.VECTORIZE:
+        value = value.src[0]
+    if value.op is not Ops.CONST:
+        return False
+    numbers = value.arg if isinstance(value.arg, tuple) else (value.arg,)
+    return all(number == 0 and math.copysign(1, number) == 1 for number in numbers)
+
+
+def _is_bent(place: UOp) -> bool:
+    """Whether a place is more than a sum of loops."""
+    terms, _ = index.terms_of(place)
+    return any(len(monomial) > 1 or monomial[0].src[1:] for monomial in terms)
+
+
+def _values_in(term: Term) -> list[Value]:
+    inside = [each for inner in term.terms for each in _values_in(inner)]
+    return [*term.factors, *term.conditions, *inside]
+
+
+def _text(size: UOp) -> str:
+    """Index arithmetic in which loops are told apart by their sizes alone."""
+    done: dict[UOp, str] = {}
+    for node in size.toposort():
+        if node.op is Ops.RANGE:
+            done[node] = f"loop({done[node.src[0]]})"
+        elif node.op is Ops.DEFINE_VAR and str(node.arg[0]).startswith("computed"):
+            raise Unknown("a computed size")
+        else:
+            done[node] = f"{node.op.name}({', '.join(done[s] for s in node.src)}, {node.arg})"
+    return done[size]

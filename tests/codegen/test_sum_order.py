@@ -1,0 +1,79 @@
+"""Order keys: what keeps the order of a float sum, and what changes it (random kernels are in tests/fuzz)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lazygrad.codegen.compile import compile_kernel
+from lazygrad.codegen.opt import Opt, OptOps
+from lazygrad.codegen.sum_order import order_key
+from lazygrad.ir.ops import Ops
+
+from .kernels import const, left_by, load, opened, plain, reduce, sink, store
+from .test_opt import add, matmul, softmax_rows
+
+UPCAST, UNROLL, STAGE, THREAD = OptOps.UPCAST, OptOps.UNROLL, OptOps.STAGE, OptOps.THREAD
+
+
+def rows():
+    """Sums of 12 rows of 64."""
+    return sink(store(0, reduce(load(1, plain(12, 64)), Ops.ADD, 1)))
+
+
+def squares():
+    """Sums of the squares of 12 rows of 64, each with another factor."""
+    x = load(1, plain(12, 64))
+    return sink(store(0, reduce(x * x * const(0.3, x), Ops.ADD, 1)))
+
+
+def key(ast, *opts):
+    return order_key(compile_kernel(ast, opened("CPU").renderer, opts).uops)
+
+
+@pytest.mark.parametrize(
+    "opts",
+    [
+        [Opt(UPCAST, 0, 2)],
+        [Opt(UPCAST, 0, 3)],
+        [Opt(UPCAST, 0, 12)],
+        [Opt(THREAD, 0, 3)],
+        [Opt(UPCAST, 0, 4), Opt(THREAD, 0, 3)],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("ast", [rows, squares])
+def test_what_is_computed_beside_a_sum_keeps_its_order(ast, opts):
+    assert key(ast(), *opts) == key(ast())
+
+
+def test_what_is_done_for_every_sum_at_once_is_in_the_key():
+    plainly, unrolled, longer = (
+        key(rows(), *opts) for opts in ([], [Opt(UNROLL, 0, 4)], [Opt(UNROLL, 0, 8)])
+    )
+    assert len({plainly, unrolled, longer}) == 3
+    assert key(rows(), Opt(UNROLL, 0, 4), Opt(UPCAST, 0, 3)) == unrolled
+
+
+def test_a_copy_of_a_factor_keeps_the_order_of_a_product():
+    assert key(matmul(8, 36, 16), Opt(UPCAST, 1, 8)) == key(
+        matmul(8, 36, 16), Opt(UPCAST, 1, 8), Opt(STAGE, 1, 2)
+    )
+
+
+def test_a_kernel_without_sums_has_one_key():
+    assert key(add(8), Opt(UPCAST, 0, 2)) == key(add(8))
+
+
+def test_the_maximum_of_a_row_does_not_hide_its_sum():
+    assert key(softmax_rows(4, 40), Opt(THREAD, 0, 2)) == key(softmax_rows(4, 40))
+
+
+def test_other_keys_are_other_bits():
+    contents = [[0.0] * 12, np.random.default_rng(0).standard_normal(12 * 64).astype(np.float32).tolist()]
+    found = {}
+    for opts in ([], [Opt(UPCAST, 0, 4)], [Opt(UNROLL, 0, 16)]):
+        found[key(rows(), *opts)] = left_by(rows(), "CPU", contents, opts=opts)[0]
+    plainly, unrolled = found.values()
+    assert plainly != unrolled
+    np.testing.assert_allclose(plainly, unrolled, rtol=1e-4, atol=1e-5)

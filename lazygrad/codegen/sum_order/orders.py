@@ -66,8 +66,8 @@ class Orders:
             for lane in range(write.value.dtype.count):
                 asked = [self.asked(value, lane) for value in (write.value, *conditions)]
                 orders = [resolve(each, self.needs, self.answer, self.done) for each in asked]
-                found = digest([self.relative(order) for order in orders])
-                outputs.setdefault(write.buffer.arg, {}).setdefault(found, []).append((write, lane))
+                key = digest([self.relative(order) for order in orders])
+                outputs.setdefault(write.buffer.arg, {}).setdefault(key, []).append((write, lane))
         rows = []
         for number, found in sorted(outputs.items()):
             several = len(found) > 1
@@ -260,8 +260,8 @@ class Orders:
         while value.op is not Ops.DEFINE_ACC:
             if value.op is Ops.ADD:
                 first = start in value.src[0].carried
-                value, *more = value.src if first else value.src[::-1]
-                found.append(Term(tuple(more)))
+                value, term = value.src if first else value.src[::-1]
+                found.append(Term((term,)))
             elif value.op is Ops.MULACC:
                 found.append(Term(value.src[:2]))
                 value = value.src[2]

@@ -56,11 +56,11 @@ class Value:
 
     def __init__(self, op: Ops, dtype: DType, src: Sequence[Value] = (), arg: Any = None) -> None:
         self.op, self.dtype, self.src, self.arg = op, dtype, tuple(src), arg
-        self.placed = op not in (Ops.LOAD, Ops.DEFINE_ACC, Ops.ENDRANGE) and all(s.placed for s in src)
+        self.placed: bool = op not in (Ops.LOAD, Ops.DEFINE_ACC, Ops.ENDRANGE) and all(s.placed for s in src)
         reduced = op in (Ops.DEFINE_ACC, Ops.ENDRANGE)
         whole = not dtypes.is_float(dtype.scalar_type) and not reduced
-        self.exact = whole and all(s.exact for s in src)
-        self.floats = dtypes.is_float(dtype.scalar_type) or any(s.floats for s in src)
+        self.exact: bool = whole and all(s.exact for s in src)
+        self.floats: bool = dtypes.is_float(dtype.scalar_type) or any(s.floats for s in src)
         self.carried: tuple[Carried, ...] = ()
         if any(s.carried for s in src):
             self.carried = tuple(dict.fromkeys(itertools.chain.from_iterable(s.carried for s in src)))
@@ -189,6 +189,7 @@ class _Reader:
         for accumulator in loop.after:
             value = Value(Ops.ENDRANGE, accumulator.dtype, (), (loop, accumulator))
             together = accumulators_of(loop, accumulator)
+            value.floats = any(v[a].floats for a in together for v in (loop.before, loop.after))
             inside = [each for a in together for each in loop.after[a].carried if each[0] is not loop]
             value.carried = tuple(
                 dict.fromkeys([c for a in together for c in loop.before[a].carried] + inside)

@@ -3,7 +3,7 @@
 `codegen/opt/search.py` says what to try, `codegen/predict.py` ranks it, a child process times it
 (`trials.py`), and the best that is found must compute what the plain loops of the kernel compute. Every time
 that was measured is kept too: a search that was interrupted goes on where it was. A search that keeps the
-order of sums tries only programs with the order key of the heuristic's (`codegen/sum_order.py`).
+order of sums tries only programs with the order key of the heuristic's (`sum_order/`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from ..codegen.opt import Loops, Opt, choose
 from ..codegen.opt.search import Found, Opts, Space, rank, search
 from ..codegen.opt.text import parse_opts
 from ..codegen.predict import predict
-from ..codegen.sum_order import order_key
 from ..codegen.written import is_written, kind_of, name_of
 from ..config import BEAM, BEAM_KEEPS_ORDER, BEAM_TIMEOUT_SEC, DEBUG, NOOPT, THREADS
 from ..device import Buffer, CompiledDevice
@@ -32,6 +31,7 @@ from ..ir.uop import UOp
 from ..renderer import ProgramSpec
 from ..runtime import diskcache_get, diskcache_put
 from ..structure import Unlasting, digest, target_text
+from .sum_order import order_key
 from .trials import TrialError, trials_on
 
 #: The note of a search that had no more time.

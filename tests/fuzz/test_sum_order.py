@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt
-from lazygrad.codegen.sum_order import order_key
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
+from lazygrad.tuning.sum_order import order_key
 from tests.codegen.kernels import buffers_of, left_by, load, opened, plain, reduce, sink, store
 from tests.codegen.programs import Programs
 from tests.codegen.test_random_opts import random_opts

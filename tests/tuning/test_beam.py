@@ -12,12 +12,12 @@ import pytest
 from lazygrad import Context, Device, Tensor
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt, OptOps
-from lazygrad.codegen.sum_order import order_key
 from lazygrad.config import BEAM, NOOPT, ContextVar
 from lazygrad.dtype import dtypes
 from lazygrad.programs import runners
 from lazygrad.programs.runners import clear_programs, get_runner
 from lazygrad.tuning import beam, trials
+from lazygrad.tuning.sum_order import order_key
 from lazygrad.tuning.time_kernels import example
 from lazygrad.tuning.trials import TrialError, Trials, trials_on
 from tests.helpers import PATIENCE, needs

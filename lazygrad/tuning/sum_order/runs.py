@@ -19,11 +19,11 @@ class Leaf(NamedTuple):
     """An access: to what, and by how much each loop that is closed moves it; where, while others are open."""
 
     what: tuple[Hashable, ...]
-    place: UOp
+    address: UOp
 
 
 class Order(NamedTuple):
-    """An expression: its form without the places of its leaves, and these, in order."""
+    """An expression: its form without the addresses of its leaves, and these, in order."""
 
     form: str
     leaves: tuple[Leaf, ...]
@@ -43,7 +43,7 @@ def joined(what: Any, parts: Sequence[Order]) -> Order:
 
 
 def moved(leaf: Leaf, step: int, atom: UOp) -> Leaf:
-    return Leaf((*leaf.what, step), index.sub(leaf.place, atom * step) if step else leaf.place)
+    return Leaf((*leaf.what, step), index.sub(leaf.address, atom * step) if step else leaf.address)
 
 
 def plain(order: Order) -> Run:
@@ -84,7 +84,7 @@ def _steps_between(one: Run, other: Run) -> tuple[int, ...] | None:
         return None
     steps = []
     for here, there in zip(one.leaves, other.leaves, strict=True):
-        step = index.sub(there.place, here.place)
+        step = index.sub(there.address, here.address)
         if here.what != there.what or step.op is not Ops.CONST:
             return None
         steps.append(step.arg)

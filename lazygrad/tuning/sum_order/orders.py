@@ -11,7 +11,7 @@ from ...ir import index
 from ...ir.ops import Ops
 from ...ir.rewrite import resolve
 from ...ir.uop import UOp
-from .places import Lane, Places, Where, lane_of, step_along
+from .addresses import Addresses, Lane, Where, lane_of, step_along
 from .runs import (
     Leaf,
     Order,
@@ -41,7 +41,7 @@ class Term(NamedTuple):
     terms: tuple[Term, ...] = ()
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """A lane whose order is asked for; accumulators at the begin of a turn have these names and lanes."""
 
     lane: Lane
@@ -52,9 +52,9 @@ class Orders:
     """The orders of a program's values."""
 
     def __init__(self) -> None:
-        self.places = Places()
-        self.needed: dict[Asked, list[Asked]] = {}
-        self.done: dict[Asked, Order] = {}
+        self.addresses = Addresses()
+        self.needed: dict[Request, list[Request]] = {}
+        self.done: dict[Request, Order] = {}
         self.terms_of: dict[tuple[Value, Carried], tuple[Term, ...] | None] = {}
 
     def key(self, writes: Sequence[Write]) -> str:
@@ -64,8 +64,8 @@ class Orders:
                 continue
             conditions = [c for c in write.conditions if not c.exact]
             for lane in range(write.value.dtype.count):
-                asked = [self.asked(value, lane) for value in (write.value, *conditions)]
-                orders = [resolve(each, self.needs, self.answer, self.done) for each in asked]
+                request = [self.request(value, lane) for value in (write.value, *conditions)]
+                orders = [resolve(each, self.needs, self.answer, self.done) for each in request]
                 key = digest([self.relative(order) for order in orders])
                 outputs.setdefault(write.buffer.arg, {}).setdefault(key, []).append((write, lane))
         rows = []
@@ -81,44 +81,46 @@ class Orders:
         first: dict[tuple[Hashable, ...], dict[UOp, tuple[int, int]]] = {}
         leaves = []
         for leaf in order.leaves:
-            terms, constant = index.terms_of(leaf.place)
+            terms, constant = index.terms_of(leaf.address)
             alike = first.setdefault(leaf.what, {})
             number, begin = alike.setdefault(index.build(terms, 0), (len(alike), constant))
             leaves.append((leaf.what, number, constant - begin))
         for alike in first.values():
-            if len(alike) > 1 and any(_is_bent(place) for place in alike):
+            if len(alike) > 1 and any(_is_bent(address) for address in alike):
                 raise Unknown("accesses that lie differently")
         return order.form, leaves
 
     # *** questions
 
-    def asked(self, value: Value, lane: int, where: Where = (), names: Any = ()) -> Asked:
+    def request(self, value: Value, lane: int, where: Where = (), names: Any = ()) -> Request:
         found = lane_of(value, lane, where)
         carried = found.value.carried
-        return Asked(found, tuple([each for each in names if each[0] in carried]) if carried else ())
+        return Request(found, tuple([each for each in names if each[0] in carried]) if carried else ())
 
-    def needs(self, asked: Asked) -> list[Asked]:
-        if asked not in self.needed:
-            self.needed[asked] = self._needs(asked)
-        return self.needed[asked]
+    def needs(self, request: Request) -> list[Request]:
+        if request not in self.needed:
+            self.needed[request] = self._needs(request)
+        return self.needed[request]
 
-    def _needs(self, asked: Asked) -> list[Asked]:
-        (value, lane, where), names = asked
-        if _is_place(value) or value.op in (Ops.DEFINE_ACC, Ops.CONST):
+    def _needs(self, request: Request) -> list[Request]:
+        (value, lane, where), names = request
+        if _is_address(value) or value.op in (Ops.DEFINE_ACC, Ops.CONST):
             return []
         if value.op is Ops.LOAD:
-            return self.read(asked)
+            return self.read(request)
         if value.exact:
-            return self.loads_in(asked.lane)
+            return self.loads_in(request.lane)
         if value.op is Ops.ENDRANGE:
             terms = self.sum_of(value)
             if terms is not None:
                 loop, accumulator = value.arg
                 inside = [each for term in terms for each in _values_in(term)]
-                return [self.asked(each, lane, where, names) for each in (loop.before[accumulator], *inside)]
-            before, after = self.changed(asked)
+                return [
+                    self.request(each, lane, where, names) for each in (loop.before[accumulator], *inside)
+                ]
+            before, after = self.changed(request)
             return [*before, *after]
-        return [self.asked(source, lane, where, names) for source in self.sources(value)]
+        return [self.request(source, lane, where, names) for source in self.sources(value)]
 
     def sources(self, value: Value) -> tuple[Value, ...]:
         """What a value depends on. Of two of which one is chosen exactly it is both, but for a zero."""
@@ -126,7 +128,7 @@ class Orders:
             return tuple([source for source in value.src[1:] if not _is_zero(source)]) or value.src[1:2]
         return value.src
 
-    def loads_in(self, lane: Lane) -> list[Asked]:
+    def loads_in(self, lane: Lane) -> list[Request]:
         """The loads that an exact value is made of; a condition is as good as any other one."""
         if lane.value.dtype.scalar_type is dtypes.bool:
             return []
@@ -136,71 +138,71 @@ class Orders:
             below = [lane_of(source, number, where) for source in sources]
             walk += [each for each in below if each not in found]
             found |= dict.fromkeys(below)
-        return [Asked(each) for each in found if each.value.op is Ops.LOAD]
+        return [Request(each) for each in found if each.value.op is Ops.LOAD]
 
-    def read(self, asked: Asked) -> list[Asked]:
-        """What a LOAD depends on: what was copied, or the values that its place is computed from."""
-        (value, lane, where), names = asked
-        place = self.place(value, lane, where)
+    def read(self, request: Request) -> list[Request]:
+        """What a LOAD depends on: what was copied, or the values that its address is computed from."""
+        (value, lane, where), names = request
+        address = self.address(value, lane, where)
         if value.arg.writes:
-            return [self.asked(*self.places.found_in(value.arg, place, where), names)]
+            return [self.request(*self.addresses.found_in(value.arg, address, where), names)]
         if value.arg.buffer.op is Ops.DEFINE_LOCAL:
             raise Unknown("memory that nothing filled")
-        found = [Asked(self.places.computed[atom]) for atom, _ in self.split(place)[1]]
+        found = [Request(self.addresses.computed[atom]) for atom, _ in self.split(address)[1]]
         if any(each.lane.value.carried for each in found):
             raise Unknown("an access to where an accumulator says")
         others = [s for s in value.src[1:] if not s.exact and not _is_zero(s)]
-        return [*found, *(self.asked(other, lane, where, names) for other in others)]
+        return [*found, *(self.request(other, lane, where, names) for other in others)]
 
-    def place(self, load: Value, lane: int, where: Where) -> UOp:
+    def address(self, load: Value, lane: int, where: Where) -> UOp:
         if load.src[0].dtype.count > 1:
-            return self.places.of(load.src[0], lane, where)
-        return self.places.of(load.src[0], 0, where) + lane
+            return self.addresses.of(load.src[0], lane, where)
+        return self.addresses.of(load.src[0], 0, where) + lane
 
-    def split(self, place: UOp) -> tuple[UOp, list[tuple[UOp, int]]]:
-        """A place without what is computed, and that with its coefficients."""
-        computed = self.places.computed
-        terms, constant = index.terms_of(place)
+    def split(self, address: UOp) -> tuple[UOp, list[tuple[UOp, int]]]:
+        """An address without what is computed, and that with its coefficients."""
+        computed = self.addresses.computed
+        terms, constant = index.terms_of(address)
         rest, found = {}, []
         for monomial, coefficient in terms.items():
             if len(monomial) == 1 and monomial[0] in computed:
                 found.append((monomial[0], coefficient))
             elif computed and any(n in computed for factor in monomial for n in factor.toposort()):
-                raise Unknown("arithmetic with computed places")
+                raise Unknown("arithmetic with computed addresses")
             else:
                 rest[monomial] = coefficient
         return index.build(rest, constant), found
 
-    def changed(self, asked: Asked) -> tuple[list[Asked], list[Asked]]:
+    def changed(self, request: Request) -> tuple[list[Request], list[Request]]:
         """Of accumulators that a loop changes together: what they are before it, and after a turn."""
-        (value, lane, where), names = asked
+        (value, lane, where), names = request
         loop, accumulator = value.arg
         together = accumulators_of(loop, accumulator)
         own = [((loop, each), (number, lane)) for number, each in enumerate(together)]
-        before = [self.asked(loop.before[each], lane, where, names) for each in together]
-        return before, [self.asked(loop.after[each], lane, where, (*names, *own)) for each in together]
+        before = [self.request(loop.before[each], lane, where, names) for each in together]
+        return before, [self.request(loop.after[each], lane, where, (*names, *own)) for each in together]
 
     # *** answers
 
-    def answer(self, asked: Asked) -> Order:
-        (value, lane, where), names = asked
+    def answer(self, request: Request) -> Order:
+        (value, lane, where), names = request
         if value.op is Ops.CONST:
             number = value.arg[lane] if isinstance(value.arg, tuple) else value.arg
             return Order(digest(("const", repr(value.dtype.scalar_type), repr(number))), ())
-        if _is_place(value):
+        if _is_address(value):
             if value.dtype.scalar_type is dtypes.bool:
                 return Order("where", ())
-            return Order("place", (Leaf(("place",), self.places.of(value, lane, where)),))
+            return Order("address", (Leaf(("address",), self.addresses.of(value, lane, where)),))
         if value.op is Ops.DEFINE_ACC:
             number, its_lane = dict(names)[value.arg]
             if value.dtype.count > 1 and its_lane != lane:
                 raise Unknown("an accumulator with exchanged lanes")
             return Order(f"carried {number}", ())
-        below = [self.done[need] for need in self.needs(asked)]
+        below = [self.done[need] for need in self.needs(request)]
         if value.op is Ops.LOAD:
             return self.loaded(value, lane, where, below)
         if value.op is Ops.ENDRANGE:
-            return self.looped(asked, below)
+            return self.looped(request, below)
         if value.exact:
             leaves = dict.fromkeys(leaf for order in below for leaf in order.leaves)
             return Order("exact", tuple(leaves))
@@ -212,16 +214,16 @@ class Orders:
     def loaded(self, value: Value, lane: int, where: Where, below: list[Order]) -> Order:
         if value.arg.writes:
             return below[0]
-        place = self.place(value, lane, where)
-        rest, computed = self.split(place)
+        address = self.address(value, lane, where)
+        rest, computed = self.split(address)
         other = value.src[-1] if len(value.src) > 2 else None
         elsewhere = other is not None and not _is_zero(other)
         steps = [coefficient for _, coefficient in computed]
         form = joined(("load", value.arg.buffer.arg, repr(value.dtype.scalar_type), steps, elsewhere), below)
         return Order(form.form, (*form.leaves, Leaf((value.arg.buffer.arg,), rest)))
 
-    def looped(self, asked: Asked, below: list[Order]) -> Order:
-        (value, lane, where), names = asked
+    def looped(self, request: Request, below: list[Order]) -> Order:
+        (value, lane, where), names = request
         loop = value.arg[0]
         terms = self.sum_of(value)
         if terms is None:
@@ -229,15 +231,15 @@ class Orders:
             count = self.count(loop, where)
             turns = [self.closed(order, loop) for order in below[half:]]
             return joined(("loop", count), [*below[:half], *turns])
-        orders = dict(zip(self.needs(asked)[1:], below[1:], strict=True))
+        orders = dict(zip(self.needs(request)[1:], below[1:], strict=True))
         runs = self.turned(loop, self.runs(terms, lane, where, names, orders), where)
         return joined(("sum",), [below[0], *map(finished, runs)])
 
     def closed(self, order: Order, loop: Loop) -> Order:
-        """An expression of which a loop has many; the loop is in no place any more."""
-        atom = self.places.atom(loop)
+        """An expression of which a loop has many; the loop is in no address any more."""
+        atom = self.addresses.atom(loop)
         return Order(
-            order.form, tuple([moved(leaf, step_along(leaf.place, atom), atom) for leaf in order.leaves])
+            order.form, tuple([moved(leaf, step_along(leaf.address, atom), atom) for leaf in order.leaves])
         )
 
     # *** sums
@@ -291,14 +293,14 @@ class Orders:
         """The terms in a row, as few runs as may be."""
         found: list[Run] = []
         for term in terms:
-            conditions = [orders[self.asked(each, lane, where, names)] for each in term.conditions]
+            conditions = [orders[self.request(each, lane, where, names)] for each in term.conditions]
             if term.loop is not None:
                 inner = self.turned(term.loop, self.runs(term.terms, lane, where, names, orders), where)
                 if conditions:
                     inner = [plain(joined(("if",), [*conditions, *map(finished, inner)]))]
                 found += inner
                 continue
-            factors = [orders[self.asked(each, lane, where, names)] for each in term.factors]
+            factors = [orders[self.request(each, lane, where, names)] for each in term.factors]
             found.append(plain(joined(("term", len(factors)), [*factors, *conditions])))
         return rolled(found)
 
@@ -306,59 +308,59 @@ class Orders:
         """The runs of a loop's turns, from those of one."""
         if len(runs) != 1:
             runs = [plain(joined(("row",), [finished(run) for run in runs]))]
-        run, atom = runs[0], self.places.atom(loop)
-        steps = tuple([step_along(leaf.place, atom) for leaf in run.leaves])
+        run, atom = runs[0], self.addresses.atom(loop)
+        steps = tuple([step_along(leaf.address, atom) for leaf in run.leaves])
         leaves = [
-            leaf._replace(place=index.sub(leaf.place, atom * step)) if step else leaf
+            leaf._replace(address=index.sub(leaf.address, atom * step)) if step else leaf
             for leaf, step in zip(run.leaves, steps, strict=True)
         ]
         return [nested((self.count(loop, where), steps), run._replace(leaves=tuple(leaves)))]
 
     def count(self, loop: Loop, where: Where) -> Any:
         """How many turns a loop has: a number, or a text."""
-        size = self.places.of(loop.size, 0, where)
+        size = self.addresses.of(loop.size, 0, where)
         return size.arg if size.op is Ops.CONST else _text(size)
 
     # *** which elements
 
     def region(self, there: Sequence[tuple[Write, int]]) -> Any:
-        """The places in an output that are stored by these, as far as they are in a row."""
+        """The addresses in an output that are stored by these, as far as they are in a row."""
         found: dict[Any, set[int]] = {}
         for write, lane in there:
             if any(not c.placed for c in write.conditions):
                 raise Unknown("stores that memory decides about")
-            if write.place.dtype.count > 1:
-                place = self.places.of(write.place, lane)
+            if write.address.dtype.count > 1:
+                address = self.addresses.of(write.address, lane)
             else:
-                place = self.places.of(write.place) + lane
+                address = self.addresses.of(write.address) + lane
             loops: tuple[Any, ...] = ()
             for loop in write.loops:
-                atom = self.places.atom(loop)
-                step = step_along(place, atom)
+                atom = self.addresses.atom(loop)
+                step = step_along(address, atom)
                 if atom.src[0].op is not Ops.CONST:
                     raise Unknown("a symbolic output")
-                place = index.sub(place, atom * step)
+                address = index.sub(address, atom * step)
                 loops += ((atom.src[0].arg, step),)
-            if place.op is not Ops.CONST:
+            if address.op is not Ops.CONST:
                 raise Unknown("an output that lies in no row")
             conditions = tuple([self.condition(c, lane) for c in write.conditions])
-            found.setdefault((straight(loops), conditions), set()).add(place.arg)
+            found.setdefault((straight(loops), conditions), set()).add(address.arg)
         return sorted((repr(k), rows_of(sorted(v))) for k, v in found.items())
 
     def condition(self, value: Value, lane: int) -> str:
-        """A condition that follows from places, as a text."""
+        """A condition that follows from addresses, as a text."""
         done: dict[Lane, str] = {}
 
-        def needs(asked: Lane) -> list[Lane]:
-            bools = asked.value.dtype.scalar_type is dtypes.bool
-            return [lane_of(source, asked.lane) for source in asked.value.src] if bools else []
+        def needs(request: Lane) -> list[Lane]:
+            bools = request.value.dtype.scalar_type is dtypes.bool
+            return [lane_of(source, request.lane) for source in request.value.src] if bools else []
 
-        def answer(asked: Lane) -> str:
-            value, lane, _ = asked
+        def answer(request: Lane) -> str:
+            value, lane, _ = request
             if value.dtype.scalar_type is not dtypes.bool:
-                return _text(self.places.of(value, lane))
+                return _text(self.addresses.of(value, lane))
             number = value.arg[lane] if isinstance(value.arg, tuple) else value.arg
-            return f"{value.op.name}({', '.join(done[need] for need in needs(asked))}, {number})"
+            return f"{value.op.name}({', '.join(done[need] for need in needs(request))}, {number})"
 
         return resolve(lane_of(value, lane), needs, answer, done)
 
@@ -366,7 +368,7 @@ class Orders:
 # *** small ones
 
 
-def _is_place(value: Value) -> bool:
+def _is_address(value: Value) -> bool:
     return value.placed and not dtypes.is_float(value.dtype.scalar_type) and value.op is not Ops.CONST
 
 
@@ -379,9 +381,9 @@ def _is_zero(value: Value) -> bool:
     return all(number == 0 and math.copysign(1, number) == 1 for number in numbers)
 
 
-def _is_bent(place: UOp) -> bool:
-    """Whether a place is more than a sum of loops."""
-    terms, _ = index.terms_of(place)
+def _is_bent(address: UOp) -> bool:
+    """Whether an address is more than a sum of loops."""
+    terms, _ = index.terms_of(address)
     return any(len(monomial) > 1 or monomial[0].src[1:] for monomial in terms)
 
 

@@ -7,11 +7,10 @@ import pytest
 
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt, OptOps
-from lazygrad.codegen.sum_order import order_key
 from lazygrad.ir.ops import Ops
-
-from .kernels import const, left_by, load, opened, plain, reduce, sink, store
-from .test_opt import add, matmul, softmax_rows
+from lazygrad.tuning.sum_order import order_key
+from tests.codegen.kernels import const, left_by, load, opened, plain, reduce, sink, store
+from tests.codegen.test_opt import add, matmul, softmax_rows
 
 UPCAST, UNROLL, STAGE, THREAD = OptOps.UPCAST, OptOps.UNROLL, OptOps.STAGE, OptOps.THREAD
 

@@ -23,7 +23,7 @@ class Unknown(Exception):
 class Loop:
     """A loop of the program.
 
-    number, size   its place among the loops of the program; how many turns it has
+    number, size   its address among the loops of the program; how many turns it has
     before, after  accumulator → its value before the loop, and after a turn; of those that turns change
     """
 
@@ -70,14 +70,14 @@ class Write(NamedTuple):
     """A STORE: where in its buffer, the value, the open loops (outermost first), the conditions for it."""
 
     buffer: UOp
-    place: Value
+    address: Value
     value: Value
     loops: tuple[Loop, ...]
     conditions: tuple[Value, ...]
 
 
 class Read(NamedTuple):
-    """The argument of a LOAD's Value, whose sources are the place, then where it has them a condition and
+    """The argument of a LOAD's Value, whose sources are the address, then where it has them a condition and
     what is read elsewhere. `writes` may have filled local memory; an input has none.
     """
 
@@ -87,7 +87,7 @@ class Read(NamedTuple):
     writes: tuple[Write, ...]
 
 
-def written_values(program: Sequence[UOp]) -> list[Write]:
+def stored_values(program: Sequence[UOp]) -> list[Write]:
     """What a linear program stores in its outputs, in order. Raises Unknown."""
     reader = _Reader(_changed(program))
     for step in program:
@@ -205,7 +205,7 @@ class _Reader:
         self.made[accumulator] = self.made[step] = value
 
     def load(self, step: UOp) -> Value:
-        buffer, place, *valid = step.src[0].src
+        buffer, address, *valid = step.src[0].src
         writes: tuple[Write, ...] = ()
         if buffer.op is Ops.DEFINE_LOCAL:
             writes = tuple(self.filled.get(buffer, ()))
@@ -213,15 +213,15 @@ class _Reader:
                 if buffer not in late:
                     early.add(buffer)
         read = Read(buffer, bool(valid), tuple(self.loops), writes)
-        src = [self.value(s) for s in (place, *valid, *step.src[1:])]
+        src = [self.value(s) for s in (address, *valid, *step.src[1:])]
         return Value(Ops.LOAD, step.dtype, src, read)
 
     def store(self, step: UOp) -> None:
-        buffer, place, *valid = step.src[0].src
+        buffer, address, *valid = step.src[0].src
         if step.arg is not None:
             raise Unknown("a STORE that combines")
         conditions = (*self.conditions, *map(self.value, (*valid, *step.src[2:])))
-        write = Write(buffer, self.value(place), self.value(step.src[1]), tuple(self.loops), conditions)
+        write = Write(buffer, self.value(address), self.value(step.src[1]), tuple(self.loops), conditions)
         if buffer.op is not Ops.DEFINE_LOCAL:
             self.outputs.append(write)
             return

@@ -6,8 +6,8 @@
 
 A and B have one key, since each of their sums adds the same terms in the same order; C has another. Programs
 of one kernel with equal keys compute equal bits. The key follows from what the program does, whichever Opts
-made it: each output element is an expression whose leaves are places in the inputs, with loops of which one
-knows by how much a turn moves each leaf, and it does not matter
+made it: each output element is an expression whose leaves are addresses in the inputs, with loops of which
+one knows by how much a turn moves each leaf, and it does not matter
 
 - where in the outputs an element lies, and what is computed beside it: leaves are counted from the first one
   that moves alike. Where elements of one output have several orders, the key says which have which;
@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from ...ir.uop import UOp
 from .orders import Orders
 from .runs import digest
-from .values import Unknown, written_values
+from .values import Unknown, stored_values
 
 
 def order_key(program: Sequence[UOp]) -> str:
@@ -36,12 +36,12 @@ def order_key(program: Sequence[UOp]) -> str:
     are equal to the bit.
     """
     try:
-        return Orders().key(written_values(program))
+        return Orders().key(stored_values(program))
     except Unknown:
         return _text_key(program)
 
 
 def _text_key(program: Sequence[UOp]) -> str:
-    number = {step: place for place, step in enumerate(program)}
+    number = {step: address for address, step in enumerate(program)}
     rows = [(s.op.name, repr(s.dtype), [number.get(a, -1) for a in s.src], repr(s.arg)) for s in program]
     return "program " + digest(rows)

@@ -17,12 +17,12 @@ from ...ir.rewrite import resolve
 from ...ir.uop import UOp
 from .values import Loop, Read, Unknown, Value, Write
 
-#: Places that loops stand at while a copy is filled, for what is read of the copy.
+#: Addresses that loops stand at while a copy is filled, for what is read of the copy.
 Where = tuple[tuple[UOp, UOp], ...]
 
 
 class Lane(NamedTuple):
-    """One lane of a value, where loops are at these places."""
+    """One lane of a value, where loops are at these addresses."""
 
     value: Value
     lane: int
@@ -45,8 +45,8 @@ def lane_of(value: Value, lane: int, where: Where = ()) -> Lane:
 
 
 class Filling(NamedTuple):
-    """How a STORE fills a copy: where other loops are, the place of its first turn, and (step, loop) for each
-    loop that it does so in, the largest step first.
+    """How a STORE fills a copy: where other loops are, the address of its first turn, and (step, loop) for
+    each loop that it does so in, the largest step first.
     """
 
     outer: Where
@@ -54,7 +54,7 @@ class Filling(NamedTuple):
     steps: list[tuple[int, UOp]]
 
 
-class Places:
+class Addresses:
     """Index arithmetic of a program's values. `computed` has the lane of each atom that memory decides."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Places:
         self.filling: dict[Any, Filling] = {}
 
     def of(self, value: Value, lane: int = 0, where: Where = ()) -> UOp:
-        """The place in one lane."""
+        """The address in one lane."""
         return resolve(lane_of(value, lane, where), self._needs, self._answer, self.known)
 
     def atom(self, loop: Loop) -> UOp:
@@ -76,16 +76,16 @@ class Places:
             found = self.atoms[loop] = UOp(Ops.RANGE, dtypes.index, (size,), arg)
         return found
 
-    def _needs(self, asked: Lane) -> list[Lane]:
-        value, lane, where = asked
+    def _needs(self, request: Lane) -> list[Lane]:
+        value, lane, where = request
         if value.op not in _ARITHMETIC and value.op not in (Ops.CAST, Ops.BITCAST):
             return []
         if not dtypes.is_int(value.src[-1].dtype.scalar_type) and value.src[-1].dtype is not dtypes.bool:
             return []
         return [lane_of(source, lane, where) for source in value.src]
 
-    def _answer(self, asked: Lane) -> UOp:
-        value, lane, where = asked
+    def _answer(self, request: Lane) -> UOp:
+        value, lane, where = request
         if value.op is Ops.CONST:
             number = value.arg[lane] if isinstance(value.arg, tuple) else value.arg
             if value.dtype.scalar_type is dtypes.bool:
@@ -99,27 +99,27 @@ class Places:
         if value.op is Ops.SPECIAL:
             name, size = value.arg[0], value.arg[1]
             return UOp(Ops.DEFINE_VAR, dtypes.index, (), (name, 0, size - 1))
-        src = [self.known[need] for need in self._needs(asked)]
+        src = [self.known[need] for need in self._needs(request)]
         if value.op in (Ops.CAST, Ops.BITCAST) and src and dtypes.is_int(value.dtype.scalar_type):
             number = value.src[0].dtype.scalar_type is not dtypes.bool
             return src[0] if number else index.select(src[0], index.const(1), index.const(0))
         made = _ARITHMETIC[value.op](*src) if src and value.op in _ARITHMETIC else None
         if made is None:
             if value.placed:
-                raise Unknown(f"{value.op} of places")
+                raise Unknown(f"{value.op} of addresses")
             made = UOp(Ops.DEFINE_VAR, dtypes.index, (), (f"computed{len(self.computed)}", 0, (1 << 62)))
-            self.computed[made] = asked
+            self.computed[made] = request
         return made
 
     # *** copies
 
-    def found_in(self, read: Read, place: UOp, where: Where) -> Lane:
-        """What was stored at a place of local memory: the value of the STORE, in the turns that stored it."""
+    def found_in(self, read: Read, address: UOp, where: Where) -> Lane:
+        """What was stored in local memory: the value of the STORE, in the turns that stored it."""
         for write in reversed(read.writes):
             lanes = write.value.dtype.count
-            for lane in range(lanes) if write.place.dtype.count > 1 else (0,):
+            for lane in range(lanes) if write.address.dtype.count > 1 else (0,):
                 outer, begin, steps = self._filling(write, lane, read, where)
-                left, found = index.sub(place, begin), []
+                left, found = index.sub(address, begin), []
                 for step, atom in steps:
                     at = index.floordiv(left, index.const(step)) if step else index.const(0)
                     left = index.sub(left, at * step)
@@ -128,7 +128,7 @@ class Places:
                         break
                     found.append((atom, at))
                 else:
-                    several = write.place.dtype.count == 1
+                    several = write.address.dtype.count == 1
                     if left.op is Ops.CONST and 0 <= left.arg < (lanes if several else 1):
                         return lane_of(write.value, left.arg if several else lane, (*outer, *found))
         raise Unknown("memory that no one STORE fills")
@@ -137,9 +137,9 @@ class Places:
         """How a STORE fills a copy that is read elsewhere."""
         filling = [self.atom(loop) for loop in write.loops if loop not in read.loops]
         outer = tuple([(atom, at) for atom, at in where if atom not in filling])
-        known = (write.place, lane, tuple(filling), outer)
+        known = (write.address, lane, tuple(filling), outer)
         if known not in self.filling:
-            begin, steps = self.of(write.place, lane, outer), []
+            begin, steps = self.of(write.address, lane, outer), []
             for atom in filling:
                 step = step_along(begin, atom)
                 begin = index.sub(begin, atom * step)
@@ -151,9 +151,9 @@ class Places:
         return self.filling[known]
 
 
-def step_along(place: UOp, atom: UOp) -> int:
-    """By how much a place moves with each turn of a loop. Raises Unknown where that differs."""
-    terms, _ = index.terms_of(place)
+def step_along(address: UOp, atom: UOp) -> int:
+    """By how much an address moves with each turn of a loop. Raises Unknown where that differs."""
+    terms, _ = index.terms_of(address)
     step = 0
     for monomial, coefficient in terms.items():
         if monomial == (atom,):
@@ -187,7 +187,7 @@ def _both(a: UOp, b: UOp) -> UOp | None:
     return index.all_of((a, b)) if a.dtype is dtypes.bool else _masked(a, b)
 
 
-#: Integers that are rounded down and do not overflow, as places are.
+#: Integers that are rounded down and do not overflow, as addresses are.
 _ARITHMETIC: dict[Ops, Callable[..., UOp | None]] = {
     Ops.ADD: index.add,
     Ops.SUB: index.sub,

@@ -17,7 +17,7 @@ from lazygrad.renderer.fetches import without_fetches
 from lazygrad.runtime._cuda_compiler import CUDACompiler
 from tests.helpers import needs
 
-from .kernels import equal, random_contents, run
+from .kernels import equal, load, plain, random_contents, reduce, run, sink, store
 from .test_factors import AHEAD as TARGET
 from .test_factors import AT_ONCE, COPIES
 from .test_opt import matmul
@@ -97,6 +97,12 @@ def test_nvidias_compiler_takes_it(arch, copies):
     assert CUDACompiler(arch).compile(spec.src)
 
 
+def sums_of_the_same(rows, times, columns):
+    """Each row of (rows, columns) times several others, of (rows, times, columns), all summed."""
+    x = load(1, plain(rows, columns).reshape((rows, 1, columns)).expand((rows, times, columns)))
+    return sink(store(0, reduce(x * load(2, plain(rows, times, columns)), Ops.ADD, 1, 2)))
+
+
 @pytest.mark.parametrize(
     ("ast", "opts", "target", "message"),
     [
@@ -110,6 +116,12 @@ def test_nvidias_compiler_takes_it(arch, copies):
             [Opt(OptOps.UNROLL, 0, 4), Opt(OptOps.STAGE, 0, 1), ahead(2, 0)],
             TARGET,
             "its turns are threads and workgroups, which run at once",
+        ),
+        (
+            sums_of_the_same(32, 3, 8),
+            [Opt(LOCAL, 0, 16), Opt(OptOps.STAGE, 2, 1), ahead(2)],
+            TARGET,
+            "again and again",
         ),
         (matmul(16, 1024, 16), [*TILED[:-3], Opt(OptOps.UNROLL, 0, 64), *COPIES, ahead(4)], TARGET, "bytes"),
     ],

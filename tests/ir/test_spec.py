@@ -189,6 +189,11 @@ def test_the_target_decides_what_it_has():
         verify(graph, SPECS[6], "legalize", lambda op, dtype: op is not Ops.EXP2)
 
 
+def test_threads_may_wait_again():
+    wait = UOp(Ops.WAIT, dtypes.void, (), 0)
+    verify([*HEAD, wait, wait], SPECS[7])
+
+
 def test_every_elementwise_op_is_legal_in_every_form():
     for spec in SPECS.values():
         assert set(spec.checks) >= ELEMENTWISE

@@ -240,6 +240,7 @@ def test_a_grid_that_is_folded():
         assert np.array_equal((x + 1).numpy(), np.arange(count) + 1)
 
 
+@pytest.mark.choice
 def test_threads_of_a_workgroup_meet():
     x = numbers(3, 5000)
     found = Tensor(x, device=NAME).sum(1)

@@ -206,6 +206,7 @@ def test_schedule_is_a_list_in_the_order_of_running():
     assert out.numpy().tolist() == [[5.0] * 4] * 4
 
 
+@pytest.mark.choice
 def test_schedule_items_name_what_they_come_from():
     a, b = memory([1.0, 2.0]), memory([3.0, 4.0])
     (item,) = (a * b).sum().schedule()

@@ -238,6 +238,7 @@ def test_the_result_may_be_written_and_the_argument_too():
     assert x.tolist() == [5.0, 6.0]
 
 
+@pytest.mark.choice
 def test_training_plans_once_and_stores_nothing_that_was_saved():
     class Linear(Function):
         @staticmethod

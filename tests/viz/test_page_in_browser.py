@@ -214,6 +214,7 @@ def marked(shown: Any, kind: str = "marked") -> list[int]:
     return found
 
 
+@pytest.mark.choice
 def test_lines_are_linked_to_loops(shown, recorded):
     kernel = longest(recorded)
     details = kernel["details"]

@@ -48,6 +48,7 @@ class Ahead:
         require(all(stage.arg is None for stage in stages), "AHEAD was applied")
         fixed = turns.src[0].op is Ops.CONST and turns.src[0].arg > amount
         require(fixed, f"the loop is to have more than {amount} turns")
+        require(_starts_once(loops, turns), "another loop starts its loop again and again")
         apart = any(r is not turns and r in axis_loops(loops) for s in stages for r in ranges_of(s))
         require(not apart, "what is copied depends on another loop of the kernel too")
 
@@ -62,6 +63,16 @@ class Ahead:
 def axis_loops(loops: Loops) -> set[UOp]:
     """The loops that a thread walks: those that are no output's."""
     return {r for axis in loops.axes if not axis.output for r in axis.ranges}
+
+
+def _starts_once(loops: Loops, turns: UOp) -> bool:
+    """Whether no loop that a thread walks stands around this one: its first copies are filled once."""
+    walked = {r for r in axis_loops(loops) if r.arg.kind in (AxisType.REDUCE, AxisType.LOOP)}
+    return all(
+        next(r for r in node.src[1:] if r in walked) is turns and walked.isdisjoint(ranges_of(node))
+        for node in loops.sink.toposort()
+        if node.op is Ops.REDUCE and turns in node.src[1:]
+    )
 
 
 def _stages(loops: Loops, turns: UOp) -> list[UOp]:

@@ -60,8 +60,8 @@ MODES: dict[str, list[Callable[[], Any]]] = {
 #: Flag → values besides its default. With them the same call is captured anew.
 GRAPHS: dict[str, list[int | str]] = {
     "NOOPT": [1], "FUSE": [0], "CHECK_INDEX": [0], "MEMORY_BUDGET": ["1MB"], "FFT": [0], "SCAN": [0],
-    "TF32": [1], "POISON": [1], "CHECK": ["nan"], "BEAM": [1], "OPTS": ["random:63"], "DEV": ["PYTHON"],
-    "PLAN_FOR": ["cl"],
+    "TF32": [1], "POISON": [1], "CHECK": ["nan"], "BEAM": [1], "BEAM_KEEPS_ORDER": [1], "OPTS": ["random:63"],
+    "DEV": ["PYTHON"], "PLAN_FOR": ["cl"],
 }  # fmt: skip
 #: Flags with which a call means the same and runs the same capture.
 SAME: dict[str, list[int | str]] = {"THREADS": [1, 3], "JIT": [2], "TRACEMETA": [0], "CACHELEVEL": [1]}

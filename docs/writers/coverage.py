@@ -214,7 +214,7 @@ def _compared(result: Any, values: Any, step: float, rtol: float) -> str:
         for seed in range(8):
             Tensor.manual_seed(seed)
             drawn.add(result(Tensor(values)).item())
-        if max(drawn) - min(drawn) > 1e-9 * max(map(abs, drawn)):  # a plan that is kept may round otherwise
+        if max(drawn) - min(drawn) > 1e-9 * max(map(abs, drawn)):  # a plan for any size rounds otherwise
             return "–"  # random
         for place in np.ndindex(*values.shape):
             sides = []

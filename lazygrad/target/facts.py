@@ -138,6 +138,8 @@ class Memory:
     rates      bytes a cycle that come from beyond the first, the second, the third cache (on Zen 3, beside
                what `python -m bench predict` measures)
     stream     bytes a cycle that one walk through memory brings at most
+    walks      through memory that go on side by side, each as fast as alone: what prefetchers follow at least
+    page       bytes of a page, behind which a prefetcher does not look
     start      cycles until such a walk runs at that rate, where it goes on elsewhere
     row        cycles lost for each row of a tile of sums that is stored to memory which the second cache does
                not hold, unless the next tile goes on in that row; 0 = nobody measured
@@ -156,6 +158,8 @@ class Memory:
     alike: int = 4096
     rates: tuple[float, float, float] = (40.0, 24.0, 9.0)
     stream: float = 7.0
+    walks: int = 8
+    page: int = 4096
     start: float = 0.0
     row: float = 0.0
     ahead: int = 0

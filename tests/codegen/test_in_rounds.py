@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Loops, Opt, OptOps, choose
 from lazygrad.codegen.opt.facts import Facts
-from lazygrad.codegen.opt.in_rounds import IN_A_ROW, _amounts
+from lazygrad.codegen.opt.in_rounds import _amounts
 from lazygrad.codegen.opt.plans import plans
+from lazygrad.codegen.opt.rounds import IN_A_ROW
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 from lazygrad.target import Memory, Target

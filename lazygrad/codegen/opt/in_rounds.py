@@ -19,17 +19,13 @@ from ...target import Target
 from .actions import Opt, OptOps
 from .facts import Facts, size_of
 from .loops import Axis
-from .rounds import why_not_in_rounds
+from .rounds import IN_A_ROW, why_not_in_rounds
 
-#: The rows of a round: as many walks through memory go on side by side.
-ROWS = (8, 4, 2)
-#: No sum is of more terms in a row, about.
-IN_A_ROW = 64
-#: Into so many blocks of columns a row is cut, so that cores share them, if each has at least so many bytes:
-#: with fewer a walk through memory ends too soon (with 4,096 bytes the above takes 7.4 ms, with 8,192 4.4).
-BLOCKS, BLOCK = 8, 8192
 #: The share of the second cache that a block's sums may take.
 WAITING = 1 / 4
+#: Pages of a row that a block for one of several cores has at least: where walks end with each page, as with
+#: blocks of one, the above takes 7.4 ms, with two 4.4.
+PAGES = 2
 
 
 class InRounds(NamedTuple):
@@ -78,13 +74,14 @@ def in_rounds(
     """
     inner = [axis for axis in facts.loops.axes if not axis.output]
     outputs = [axis for axis in facts.loops.axes if axis.output]
-    if len(inner) != 1 or facts.scans or outputs[-1] is not lanes:
+    if len(inner) != 1 or len(facts.sums) != 1 or facts.scans or outputs[-1] is not lanes:
         return None
     columns, size = size_of(lanes), size_of(inner[0])
-    if columns is None or size is None or why_not_in_rounds(facts.loops, inner[0]):
+    if columns is None or size is None or not _goes_down(facts, lanes, inner[0]):
         return None
-    rows = next((n for n in ROWS if size > n and fits(inner[0], n)), 0)
-    if not rows or not _goes_down(facts, lanes, inner[0]):
+    walks = target.memory.walks
+    rows = next((n for n in (walks, walks // 2, walks // 4) if size > n > 1 and fits(inner[0], n)), 0)
+    if not rows or why_not_in_rounds(facts.loops, inner[0]):
         return None
     strip = at_once[lanes.number]
     apart = tuple(axis.number for axis in outputs if axis is not lanes and axis.number not in at_once)
@@ -105,7 +102,8 @@ def _block(columns: int, strip: int, item: int, target: Target, alone: bool) -> 
     """The columns of a block: whole strips, whose sums a cache holds; 0 where that cannot be."""
     limit, parts = WAITING * target.memory.second, 1
     while columns % (2 * parts * strip) == 0:
-        shared = alone and target.threads > 1 and parts < BLOCKS and columns * item >= 2 * parts * BLOCK
+        pages = columns * item / (2 * parts * target.memory.page)
+        shared = alone and target.threads > 1 and pages >= PAGES
         if not shared and columns * item <= parts * limit:
             break
         parts *= 2

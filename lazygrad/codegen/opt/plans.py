@@ -13,6 +13,7 @@ milliseconds.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from copy import copy
@@ -280,9 +281,9 @@ class Plan:
         elif reduces or any(lanes.number not in along for _, along in facts.scans):
             strips = [int(registers * share) for share in STRIPS]
             near = facts.is_near(lanes, self.target.memory.line)
-            for plan in self.wider(lanes, strips if near else (1,)):
-                yield copy_of(plan)
-                yield from plan.in_rounds(lanes)
+            found = list(self.wider(lanes, strips if near else (1,)))
+            yield from map(copy_of, found)
+            yield from itertools.islice((each for plan in found for each in plan.in_rounds(lanes)), 1)
         elif facts.scans:
             vectors = -(-(size_of(lanes) or 1) // self.width)
             some = min(RUN, vectors // 2)

@@ -22,6 +22,9 @@ from .loops import Axis, Loops
 from .stage import replaced
 from .windows import free_numbers
 
+#: A sum is of at most so many rounds, by those who choose them, so that its error stays small.
+IN_A_ROW = 72
+
 
 @opt(OptOps.ROUNDS)
 class Rounds:

@@ -22,6 +22,7 @@ from .actions import MAX_UPCAST, Opt, OptOps
 from .facts import MAX_COST, Access, Facts, size_of
 from .loops import Axis
 from .roles import Roles, number_of
+from .rounds import IN_A_ROW
 from .stage import SQUARE
 
 #: A packed panel serves at least so many tiles.
@@ -66,9 +67,8 @@ ROW_BYTES = 1024
 SHARED_ROWS = 1 / 16
 
 
-#: A round does at least so many steps, and less than that many; so are the rounds. What so many of them read
-#: should fit into the second cache.
-ROUND, ROUND_BYTES = (32, 73), 4
+#: A round does at least so many steps, and what so many of them read should fit into the second cache.
+ROUND, ROUND_BYTES = 32, 4
 
 
 class Tile(NamedTuple):
@@ -136,7 +136,11 @@ class Tiling:
         """How many steps a round does: the most of those that divide them, or rather so many that what
         rounds read fits into the second cache a few times; 0 where nothing divides them.
         """
-        found = [n for n in range(*ROUND) if self.steps % n == 0 and n < self.steps <= n * ROUND[1]]
+        found = [
+            n
+            for n in range(ROUND, IN_A_ROW + 1)
+            if self.steps % n == 0 and n < self.steps <= n * (IN_A_ROW + 1)
+        ]
         room = self.target.memory.second // (ROUND_BYTES * self.length * self.facts.element_bytes)
         return max([n for n in found if n <= room], default=min(found, default=0))
 

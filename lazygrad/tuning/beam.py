@@ -3,7 +3,7 @@
 `codegen/opt/search.py` says what to try, `codegen/predict.py` ranks it, a child process times it
 (`trials.py`), and the best that is found must compute what the plain loops of the kernel compute. Every time
 that was measured is kept too: a search that was interrupted goes on where it was. A search that keeps the
-order of sums tries only programs with the order key of the heuristic's (`sum_order/`).
+order of sums tries only programs with the order key of the heuristic's (`order_key.py`).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from ..ir.uop import UOp
 from ..renderer import ProgramSpec
 from ..runtime import diskcache_get, diskcache_put
 from ..structure import Unlasting, digest, target_text
-from .sum_order import order_key
-from .trials import TrialError, trials_on
+from .order_key import order_key
+from .trials import TrialError, Trials, trials_on
 
 #: The note of a search that had no more time.
 CUT_SHORT = "ended early"
@@ -130,6 +130,7 @@ class _Search:
         self.usual = tuple(choose(self.loops, self.target))
         self.name = self.loops.finished().arg.name
         self.trials = trials_on(device.name)
+        self.hashing = Trials(device.name)  # of another kind of memory
         self.key = self._key()
         self.times: dict[str, float | None] = self._recall("times") or {}
         self.programs: dict[Opts, _Program | None] = {}
@@ -176,9 +177,9 @@ class _Search:
             if base is None:
                 raise TrialError("the heuristic's own Opts do not compile")
             self.limit = PROMISING * base.predicted
-            if self.keep_order:
-                self.order = order_key(base.spec.uops)
             self._timed(base.spec)  # raises where not even this one has an answer
+            if self.keep_order:
+                self.order = self._order(base.spec)
             start: list[Opts] = [self.usual]
             plain = self._program(())
             if plain is not None and plain.predicted <= self.limit and self._keeps_order(plain):
@@ -196,6 +197,7 @@ class _Search:
             made = self._choose(found)
         finally:
             self.progress.close()
+            self.hashing.close()
             self._keep("times", self.times)
         if self.cut_short:
             return replace(made, note=CUT_SHORT)
@@ -236,7 +238,17 @@ class _Search:
         return program.predicted if self._keeps_order(program) else None
 
     def _keeps_order(self, program: _Program) -> bool:
-        return self.order is None or order_key(program.spec.uops) == self.order
+        if self.order is None:
+            return True
+        with contextlib.suppress(TrialError):
+            return self._order(program.spec) == self.order
+        return False
+
+    def _order(self, spec: ProgramSpec) -> str:
+        def run(made: ProgramSpec, memory: list[tuple[str, int]]) -> list[bytes]:
+            return self.hashing.outputs(made, memory, self._values(made), _limit())
+
+        return order_key(spec, self.device.renderer, self._memory(), run)
 
     def _measured(self, opts: Opts) -> float | None:
         text = repr(list(opts))

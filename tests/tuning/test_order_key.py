@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt, OptOps
+from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
-from lazygrad.tuning.sum_order import order_key
+from lazygrad.ir.uop import UOp
 from tests.codegen.kernels import const, left_by, load, opened, plain, reduce, sink, store
-from tests.codegen.test_opt import add, matmul, softmax_rows
+from tests.codegen.test_opt import add, column_sum, matmul, softmax_rows
+
+from .keys import key_of
 
 UPCAST, UNROLL, STAGE, THREAD = OptOps.UPCAST, OptOps.UNROLL, OptOps.STAGE, OptOps.THREAD
 
@@ -27,7 +32,7 @@ def squares():
 
 
 def key(ast, *opts):
-    return order_key(compile_kernel(ast, opened("CPU").renderer, opts).uops)
+    return key_of(ast, compile_kernel(ast, opened("CPU").renderer, opts))
 
 
 @pytest.mark.parametrize(
@@ -66,6 +71,27 @@ def test_a_kernel_without_sums_has_one_key():
 
 def test_the_maximum_of_a_row_does_not_hide_its_sum():
     assert key(softmax_rows(4, 40), Opt(THREAD, 0, 2)) == key(softmax_rows(4, 40))
+
+
+def test_sums_that_wait_in_memory_have_an_order_too():
+    rounds = [Opt(OptOps.ROUNDS, 0, 8), Opt(UNROLL, 0, 8)]
+    keys = [key(column_sum(64, 48), Opt(UPCAST, 0, strip), *rounds) for strip in (8, 16, 24)]
+    assert len(set(keys)) == 1
+    assert keys[0] != key(column_sum(64, 48), Opt(UPCAST, 0, 8))
+
+
+def test_one_that_is_chosen_hides_no_sum():
+    sums = reduce(load(1, plain(12, 64)), Ops.ADD, 1)
+    clamped = sink(store(0, sums.alu(Ops.MAX, const(0.0, sums))))
+    assert key(clamped, Opt(UNROLL, 0, 4)) != key(clamped)
+    chosen = sink(store(0, (sums < const(0.0, sums)).where(const(1.0, sums), sums)))
+    assert key(chosen, Opt(UNROLL, 0, 4)) != key(chosen)
+
+
+def test_what_hashes_cannot_say_has_its_text_as_a_key():
+    spec = compile_kernel(rows(), opened("CPU").renderer, ())
+    fetching = dataclasses.replace(spec, uops=(*spec.uops, UOp(Ops.FETCH, dtypes.void, (), 4)))
+    assert key_of(rows(), fetching).startswith("text ")
 
 
 def test_other_keys_are_other_bits():

@@ -15,10 +15,10 @@ from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
-from lazygrad.tuning.sum_order import order_key
 from tests.codegen.kernels import buffers_of, left_by, load, opened, plain, reduce, sink, store
 from tests.codegen.programs import Programs
 from tests.codegen.test_random_opts import random_opts
+from tests.tuning.keys import key_of
 
 from .harness import fuzzed
 
@@ -70,7 +70,7 @@ def keys_and_bits(ast, seed, lists: int) -> list[tuple[str, list[bytes], tuple[O
         spec = compile_kernel(ast, renderer, opts)
         applied = tuple(spec.applied_opts)
         if applied not in found:
-            found[applied] = order_key(spec.uops), bits_of(ast, contents, applied), applied
+            found[applied] = key_of(ast, spec), bits_of(ast, contents, applied), applied
     return list(found.values())
 
 

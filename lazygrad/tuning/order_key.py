@@ -179,7 +179,7 @@ class _Writer:
             if buffer.op is Ops.DEFINE_LOCAL:
                 return there
         found = self.mixed(
-            _tag("input", buffer.arg), [self.places(place, dtype), *([there] if there else [])]
+            _tag("input", buffer.arg), [self.addresses(place, dtype), *([there] if there else [])]
         )
         if not valid:
             return found
@@ -188,8 +188,8 @@ class _Writer:
             condition = self.emit(Ops.VECTORIZE, dtypes.bool.vec(dtype.count), *(condition,) * dtype.count)
         return self.emit(Ops.WHERE, dtype, condition, found, *others)
 
-    def places(self, place: UOp, dtype: DType) -> UOp:
-        """The places of a vector's lanes, as words."""
+    def addresses(self, place: UOp, dtype: DType) -> UOp:
+        """The addresses of a vector's lanes, as words."""
         place, count = self.plain(place), dtype.count
         if place.dtype.count != count:
             lanes = self.emit(Ops.VECTORIZE, place.dtype.vec(count), *(place,) * count)
@@ -238,12 +238,12 @@ class _Writer:
         return self.emit(Ops.WHERE, a.dtype, self.equals(product, 0), c, found)
 
     def greatest(self, a: UOp, b: UOp) -> UOp:
-        return self.chosen(a, b, _tag(-math.inf))
+        return self.extreme(a, b, _tag(-math.inf))
 
     def least(self, a: UOp, b: UOp) -> UOp:
-        return self.chosen(a, b, _tag(math.inf))
+        return self.extreme(a, b, _tag(math.inf))
 
-    def chosen(self, a: UOp, b: UOp, neutral: int) -> UOp:
+    def extreme(self, a: UOp, b: UOp, neutral: int) -> UOp:
         """The sum of words stands for one of them that is chosen: whichever comes first."""
         found = self.emit(Ops.ADD, a.dtype, a, b)
         found = self.emit(Ops.WHERE, a.dtype, self.equals(b, neutral), a, found)

@@ -9,6 +9,7 @@ For example, in tests/ir/test_text.py:
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import gc
@@ -21,7 +22,8 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -280,6 +282,26 @@ def type_errors(source: str, folder: Path) -> list[str]:
 
 
 # ---- threads ----
+
+
+@contextlib.contextmanager
+def often_switched(seconds: float = 1e-6) -> Iterator[None]:
+    """Python goes from thread to thread all the time.
+
+    A compile thread changes the interval, too, and gives back what it found: its end is waited for, else what
+    it set would be kept here as the process's own.
+    """
+    from lazygrad.programs.background import HALF_A_MICROSECOND, background
+
+    end = time.monotonic() + PATIENCE
+    while background.is_working() and time.monotonic() < end:
+        time.sleep(0.001)
+    known = sys.getswitchinterval()
+    sys.setswitchinterval(seconds)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(known + HALF_A_MICROSECOND)
 
 
 def in_threads(count: int, work: Callable[[int], object]) -> None:

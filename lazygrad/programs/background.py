@@ -19,6 +19,10 @@ from ..threads import LOOK_S, NoThread, Working, before_exit
 #: Python's own 5 ms it waits longer than it works.
 SWITCH_S = 5e-5
 
+#: Python keeps the interval in whole microseconds and cuts off what is more: 15 of them are read as
+#: 1.4999999999999999e-05, which would be written back as 14.
+HALF_A_MICROSECOND = 5e-7
+
 
 class Job(Protocol):
     """Something to do on the thread. One of the two is called, and raises nothing."""
@@ -76,8 +80,8 @@ class Background:
 
     def _end(self) -> None:
         if self._thread is not None:
+            sys.setswitchinterval(self._interval + HALF_A_MICROSECOND)
             self._thread = None
-            sys.setswitchinterval(self._interval)
 
     def drop_all(self) -> None:
         """When Python ends it waits for the thread; it need not wait for what nobody will run."""

@@ -18,7 +18,7 @@ from lazygrad.programs import runners
 from lazygrad.runtime import _mappings
 from lazygrad.schedule.kernelize import planning
 from lazygrad.tensor import computing
-from tests.helpers import PATIENCE, ROOT, in_threads, needs
+from tests.helpers import PATIENCE, ROOT, in_threads, needs, often_switched
 
 
 def memory(values) -> Tensor:
@@ -76,12 +76,8 @@ def test_threads_realize_children_of_one_tensor():
 
 def test_threads_write_equal_values():
     """Equal computations are one node: what one thread writes, another is just realizing."""
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
+    with often_switched():
         in_threads(4, lambda _: [counted_to_three() for _ in range(1000)])
-    finally:
-        sys.setswitchinterval(interval)
 
 
 def test_what_is_written_before_a_realized_tensor_claims_it_is_copied_at_once(monkeypatch):

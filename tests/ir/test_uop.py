@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import gc
 import math
@@ -13,14 +12,13 @@ import sys
 import textwrap
 import time
 import weakref
-from collections.abc import Iterator
 
 import pytest
 
 from lazygrad.dtype import dtypes, to_dtype
 from lazygrad.ir import Ops, UOp, Variable
 from lazygrad.ir.uop import live_nodes, new_node, toposort
-from tests.helpers import PATIENCE, in_threads
+from tests.helpers import PATIENCE, in_threads, often_switched
 
 
 def leaf(number):
@@ -303,17 +301,6 @@ def test_a_deep_graph_survives_interpreter_exit():
 
 
 # *** threads
-
-
-@contextlib.contextmanager
-def often_switched() -> Iterator[None]:
-    """Python goes from thread to thread all the time."""
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(interval)
 
 
 def test_threads_make_the_same_nodes():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from lazygrad import Context, Device, Tensor, TinyJit
 from lazygrad.device import GlobalCounters
 from lazygrad.schedule.plan import pass_observers
-from tests.helpers import in_threads, needs
+from tests.helpers import in_threads, needs, often_switched
 from tests.jit.jit_support import arrays, as_eager, numbers
 
 # ---- flags and output ----
@@ -202,8 +201,6 @@ def test_captures_in_two_threads_do_not_mix():
 
 def test_many_captures_in_threads_at_once():
     """With the shortest turns: the tensors of one capture are never computed by another."""
-    known = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
     found = []
 
     def work(number):
@@ -212,10 +209,8 @@ def test_many_captures_in_threads_at_once():
             results = [f(Tensor([float(call)])).item() for call in range(4)]
             found.append(results == [2.0 * (call + number) for call in range(4)])
 
-    try:
+    with often_switched(1e-5):
         in_threads(3, work)
-    finally:
-        sys.setswitchinterval(known)
     assert found == [True] * 36
 
 

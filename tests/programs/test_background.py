@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from lazygrad.device import CompileError
 from lazygrad.programs import runners
 from lazygrad.programs.background import Background, background
 from lazygrad.programs.runners import clear_programs
-from tests.helpers import PATIENCE, ROOT, in_threads, needs
+from tests.helpers import PATIENCE, ROOT, in_threads, needs, often_switched
 
 two_cores = needs("cores")  # on one, kernels compile where they are lowered
 
@@ -73,8 +74,15 @@ def test_jobs_are_done_in_order_on_one_other_thread():
     assert threading.get_ident() not in {thread for _, thread in log}
 
 
-def test_the_thread_ends_and_gives_back_the_interval():
-    worker, log, before = Background(), [], sys.getswitchinterval()
+@pytest.fixture
+def interval() -> Iterator[float]:
+    """How often Python goes from thread to thread, where nothing compiles."""
+    with often_switched(0.005):
+        yield sys.getswitchinterval()
+
+
+def test_the_thread_ends_and_gives_back_the_interval(interval):
+    worker, log, before = Background(), [], interval
     for n in range(3):
         job = Note(log, n, 0.01)
         worker.submit(job)
@@ -85,20 +93,31 @@ def test_the_thread_ends_and_gives_back_the_interval():
     assert threading.get_ident() not in {thread for _, thread in log}
 
 
-def test_without_threads_jobs_are_done_at_once(monkeypatch):
+@pytest.mark.parametrize("microseconds", [15, 50])
+def test_an_interval_is_given_back_whole(interval, microseconds):
+    """Python reads 15 microseconds as 14.999999999999999, and keeps 14 where that is written back."""
+    sys.setswitchinterval((microseconds + 0.5) * 1e-6)
+    worker, before, job = Background(), sys.getswitchinterval(), Note([], 0)
+    worker.submit(job)
+    assert job.done.wait(PATIENCE)
+    wait_for_end(worker)
+    assert sys.getswitchinterval() == before
+
+
+def test_without_threads_jobs_are_done_at_once(monkeypatch, interval):
     def refuse(*args):
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(_thread, "start_new_thread", refuse)
-    worker, log, before = Background(), [], sys.getswitchinterval()
+    worker, log, before = Background(), [], interval
     worker.submit(Note(log, 1))
     assert log == [(1, threading.get_ident())]
     assert sys.getswitchinterval() == before
 
 
-def test_a_thread_that_never_begins_is_not_waited_for(monkeypatch):
+def test_a_thread_that_never_begins_is_not_waited_for(monkeypatch, interval):
     """As where there is no memory left in which to begin."""
-    worker, log, before = Background(), [], sys.getswitchinterval()
+    worker, log, before = Background(), [], interval
     first, second = Note(log, 1), Note(log, 2)
     with monkeypatch.context() as patch:
         patch.setattr(_thread, "start_new_thread", lambda *args: 1)

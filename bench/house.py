@@ -63,7 +63,7 @@ CORE = ["ir", "simplify", "shape", "schedule", "codegen", "engine", "programs"]
 CORE += [
     f"renderer/{name}" for name in ("llvmir", "python", "__init__.py", "texts.py", "names.py", "scratch.py")
 ]
-CORE += [f"renderer/{name}" for name in ("alignment.py", "alternatives.py", "fetches.py", "given_text.py")]
+CORE += [f"renderer/{name}" for name in ("alignment.py", "fetches.py", "given_text.py")]
 CORE += [f"renderer/{name}" for name in ("matrices.py", "next_panels.py", "nontemporal.py", "prefetch.py")]
 #: Where the rest lies; a folder to which code of the core moves is added here.
 EXTENSIONS = ["renderer", "target", "device", "runtime"]

@@ -77,12 +77,8 @@ def _forget_targets(before: dict[str, Any] | None = None) -> dict[str, Any]:
     found = {}
     for name in Device.opened():
         device = Device[name]
-        if device.kind == "CPU":
+        if device.kind in ("CPU", "CLANG"):
             found[name], device._renderer = device._renderer, (before or {}).get(name)
-        elif device.kind == "CLANG":
-            found[name] = device._renderer
-            known = (before or {}).get(name)
-            device._renderer = known or type(device)(name).renderer
     return found
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..target import Target
-from ..target.measured import GROUPS, Figure, Row
+from ..target import PROCESSORS, Processor, Target
+from ..target.measured import GROUPS, Figure, Row, nearest
 
 #: A figure that varied more is marked: the machine did other things, or the processor changed its clock.
 NOISY = 0.1
@@ -14,7 +14,8 @@ def beside_the_data_sheet(row: Row, target: Target) -> str:
 
     The data sheet counts in cycles: these are taken to be as long as the row's clock says.
     """
-    said = _data_sheet(target, row.value("clock", "core") or 1.0)
+    known = PROCESSORS.get(nearest(row.processor, PROCESSORS))
+    said = _data_sheet(known, target, row.value("clock", "core") or 1.0) if known else {}
     threads = f"{row.threads} thread{'s' if row.threads > 1 else ''}"
     lines = [
         f"{row.processor}, measured {row.date}, forks and barriers with {threads}",
@@ -42,15 +43,14 @@ def _line(key: str, unit: str, figure: Figure, sheet: float | None) -> str:
     return f"  {key:28} {unit:>6} {f'{figure.value:.4g}':>10} {varied:>8} {said:>11}".rstrip()
 
 
-def _data_sheet(target: Target, clock: float) -> dict[tuple[str, str], float]:
+def _data_sheet(known: Processor, target: Target, clock: float) -> dict[tuple[str, str], float]:
     """What the row of PROCESSORS says of the same things, at so many cycles a nanosecond."""
-    core, memory, width = target.core, target.memory, target.vector_bytes
+    core, memory, width = known.core, known.memory, target.vector_bytes
     said = {
         ("read", "level1"): core.loads * width * clock,
         ("streams", "1"): memory.stream * clock,
         ("fma", str(width)): 2 * core.products * width // 4 * clock,
         ("fma_latency", str(width)): core.multiply_add / clock,
-        ("fork", "awake"): target.launch.fork / clock,
     }
     behind = [f"level{level}" for level in range(2, len(memory.sizes) + 1)] + ["memory"]
     for level, rate in zip(behind, memory.rates[: len(behind)], strict=False):

@@ -62,10 +62,13 @@ class Bench:
 
     def __init__(self, target: Target, far: int | None = None) -> None:
         self.target = target
-        #: Of each level the name, and the bytes that are walked there.
+        #: Of each level the name, and the bytes that are walked there: more than the level before holds, as
+        #: many times as less than this one does.
         sizes = target.memory.sizes[:3]
         self.far = far or min(FAR_MOST, max(FAR_LEAST, BEYOND * sizes[-1]))
-        self.levels = [(f"level{level}", min(size // 2, self.far)) for level, size in enumerate(sizes, 1)]
+        before = [sizes[0] // 4, *sizes]
+        between = [math.isqrt(less * size) // 4096 * 4096 for less, size in zip(before, sizes, strict=False)]
+        self.levels = [(f"level{level}", min(size, self.far)) for level, size in enumerate(between, 1)]
         self.levels.append(("memory", self.far))
         self.threads = min(THREADS.value, usable_cores())
         self._allocator = HostAllocator("CPU")

@@ -92,10 +92,12 @@ class CompiledDevice:
     @property
     def renderer(self) -> Renderer:
         if self._renderer is None:
-            raise DeviceError(
-                f"{self.name} holds data and runs no kernels; copy it to {Device.DEFAULT} first"
-            )
+            self._renderer = self._make_renderer()
         return self._renderer
+
+    def _make_renderer(self) -> Renderer:
+        """The renderer of a device that was opened without one, when it is first needed."""
+        raise DeviceError(f"{self.name} holds data and runs no kernels; copy it to {Device.DEFAULT} first")
 
     @property
     def target(self) -> Target:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from ..config import CACHEDB, CACHELEVEL, CPU_TARGET, DEBUG
 from ..device import DeviceError, lock_across_fork
-from ..target import Target
-from ..target.measured import BadRow, Row, nearest_row
+from ..target import KNOWN, Target
+from ..target.measured import BadRow, Row, nearest, shipped_row
 from ._cache import default_path
 from ._llvm import llvmlite_binding
 from ._trust import make_private
@@ -119,12 +119,12 @@ def _read(path: Path) -> Row | None:
 
 
 def _shipped(name: str) -> Row | None:
-    row = nearest_row(name)
-    if DEBUG >= 1 and row is not None and row.processor != name and (name, row.processor) not in _said:
-        _said.add((name, row.processor))
-        print(f"{name} was not measured: the row of {row.processor} stands for it")
-    return row
+    stands = nearest(name, KNOWN)
+    if DEBUG >= 1 and stands not in ("", name) and (name, stands) not in _said:
+        _said.add((name, stands))
+        print(f"{name} is not known: what is known of {stands} stands for it")
+    return shipped_row(stands)
 
 
-#: Names of which was said which row stands for them.
+#: Names of which was said which processor stands for them.
 _said: set[tuple[str, str]] = set()

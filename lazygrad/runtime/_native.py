@@ -15,7 +15,8 @@ from typing import Any
 from ..config import CPU_TARGET, usable_cores
 from ..device import NativeCopy, Program
 from ..renderer import ProgramSpec
-from ..target import PROCESSORS, Processor, Target, refined
+from ..target import PROCESSORS, Processor, Target, as_measured, refined
+from ._measured import measured_row
 from ._pool import pool
 
 #: `entry(void **bufs, int64_t *vals, int32_t piece, int32_t pieces)`. Calling it releases Python's lock.
@@ -153,7 +154,10 @@ def host_caches() -> tuple[int, ...]:
 
 
 def host_target(base: Target, arch: str, features: frozenset[str]) -> Target:
-    """`base`, refined by what this machine's processor has."""
+    """`base`, refined by what this machine's processor has and was seen to do."""
     found = refined(base, arch, features)
+    if CPU_TARGET.value in ("", "native"):
+        row = measured_row(found)
+        found = found if row is None else as_measured(found, row)
     memory = replace(found.memory, caches=host_caches() or found.memory.caches)
     return replace(found, memory=memory, threads=usable_cores())

@@ -16,7 +16,7 @@ from typing import Any
 from ..config import CC
 from ..device import CompiledDevice, CompileError, Compiler, DeviceError, NativeCopy, NativeLoop, Program
 from ..locks import left_to
-from ..renderer import ProgramSpec
+from ..renderer import ProgramSpec, Renderer
 from ..renderer.cstyle import FLAGS as TEXT_FLAGS
 from ..renderer.cstyle import CStyleRenderer
 from ..renderer.cstyle.dialects import c_target
@@ -126,10 +126,15 @@ class ClangDevice(CompiledDevice):
 
     def __init__(self, name: str) -> None:
         asked = asked_processor()
-        arch, features = ("native", host_features()) if asked is None else (asked[0], asked[1].features)
-        target = replace(host_target(c_target(), arch, features), dots=())  # C has no words for these
         compiler = CCompiler("native" if asked is None else asked[1].march)
-        super().__init__(name, HostAllocator(name), CStyleRenderer(target), compiler)
+        super().__init__(name, HostAllocator(name), compiler=compiler)
+
+    def _make_renderer(self) -> Renderer:
+        asked = asked_processor()
+        arch, features = ("native", host_features()) if asked is None else (asked[0], asked[1].features)
+        return CStyleRenderer(
+            replace(host_target(c_target(), arch, features), dots=())
+        )  # C has no words for these
 
     def check(self) -> None:
         self.compiler.command()

@@ -27,6 +27,9 @@ from ._llvm import CodeGenerator, apart, llvm_lock, llvmlite_binding, version_of
 from ._mappings import check_room, check_space
 from ._native import asked_processor, host_target, native_copy, native_program, native_replay
 
+#: Features that LLVM does not list, since every such processor has them.
+_ALWAYS = frozenset(("neon", "fma") if platform.machine().lower() in ("arm64", "aarch64") else ())
+
 #: Code that nobody calls any more, for the next who holds the lock to free.
 _unused: deque[Any] = deque()
 
@@ -157,13 +160,9 @@ class CPUDevice(CompiledDevice):
     def compiler(self) -> LLVMCompiler:  # type: ignore[override]
         return host_compiler()
 
-    @property
-    def renderer(self) -> Renderer:
-        if self._renderer is None:
-            compiler = self.compiler
-            facts = host_target(target(), compiler.name, compiler.features | _always())
-            self._renderer = LLVMRenderer(facts)
-        return self._renderer
+    def _make_renderer(self) -> Renderer:
+        compiler = self.compiler
+        return LLVMRenderer(host_target(target(), compiler.name, compiler.features | _ALWAYS))
 
     def check(self) -> None:
         self.compiler  # noqa: B018  where LLVM does not start it says why
@@ -186,8 +185,3 @@ class CPUDevice(CompiledDevice):
     def copier(self) -> NativeCopy:
         code = self.compiler.compile_once(_replay.COPY_LLVM)
         return native_copy(*self.compiler.link(code, _replay.COPY, _replay.COPY_LLVM))
-
-
-def _always() -> frozenset[str]:
-    """Features that LLVM does not list, since every such processor has them."""
-    return frozenset(("neon", "fma")) if platform.machine().lower() in ("arm64", "aarch64") else frozenset()

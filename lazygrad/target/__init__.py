@@ -6,11 +6,12 @@ No device is opened here, and no driver asked: this stands below both.
 from .facts import Core, Dot, Launch, Memory, Multiprocessor, Target, TensorCore
 from .gpus import CUDA_ARCH, GPUS, SIMDGROUPS, has_async_copies, launch_of, own_arch, tensor_cores_of
 from .panels import Panel
-from .processors import PROCESSORS, Processor, refined
+from .processors import KNOWN, PROCESSORS, Processor, as_measured, refined
 
 __all__ = [
     "CUDA_ARCH",
     "GPUS",
+    "KNOWN",
     "PROCESSORS",
     "SIMDGROUPS",
     "Core",
@@ -22,6 +23,7 @@ __all__ = [
     "Processor",
     "Target",
     "TensorCore",
+    "as_measured",
     "has_async_copies",
     "launch_of",
     "own_arch",

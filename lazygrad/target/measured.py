@@ -11,13 +11,14 @@ import functools
 import json
 import math
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 #: Of the text and of what its figures mean; a row of another version is not read.
-VERSION = 1
+VERSION = 2
 #: Where rows that ship lie.
 _ROWS = Path(__file__).with_name("rows")
 #: What a processor can be named: it becomes the name of a file.
@@ -51,7 +52,7 @@ _WIDTHS = ("16", "32", "64")
 #: name → what it is; `Row.figures` has these names.
 GROUPS = {
     "clock": Group("GHz", ("core",), ("core",), "operations a nanosecond of a chain of one cycle each"),
-    "read": Group("GB/s", _CACHES, _ENDS, "a walk through half of each cache, and through memory"),
+    "read": Group("GB/s", _CACHES, _ENDS, "a walk through what a cache has and not the one before; memory"),
     "latency": Group("ns", _CACHES, _ENDS, "until a load is there whose address an earlier load has given"),
     "streams": Group(
         "GB/s", ("1", "2", "4", "8", "16", "32"), ("1",), "so many walks through memory side by side, in all"
@@ -183,7 +184,8 @@ def _figure(name: str, key: str, given: Any) -> Figure:
     for number in given:
         if isinstance(number, bool) or not isinstance(number, int | float):
             raise BadRow(f"{name}, {key} has {number!r}, which is not a number")
-    value, spread = map(_float, given)
+    # a whole number may have hundreds of digits
+    value, spread = [math.inf if abs(number) > sys.float_info.max else float(number) for number in given]
     if not math.isfinite(value) or not math.isfinite(spread):
         raise BadRow(f"{name}, {key} is {given!r}, which is not finite")
     if value < 0 or spread < 0:
@@ -191,13 +193,6 @@ def _figure(name: str, key: str, given: Any) -> Figure:
     if value == 0 and name not in _MAY_BE_ZERO:
         raise BadRow(f"{name}, {key} is 0, and nothing is that slow or that fast")
     return Figure(value, spread)
-
-
-def _float(number: float) -> float:
-    try:
-        return float(number)
-    except OverflowError:  # a whole number of hundreds of digits
-        return math.inf
 
 
 def _word(found: dict[str, Any], name: str) -> str:
@@ -219,17 +214,15 @@ def _figure_text(figure: Figure) -> str:
 # *** the rows that ship
 
 
+#: The processors of which a row ships.
+SHIPPED = tuple(sorted(path.stem for path in _ROWS.glob("*.json")))
+
+
 @functools.cache
 def shipped_row(name: str) -> Row | None:
     """The row that ships of the processor of this name; None where nobody has contributed one."""
     path = _ROWS / f"{name}.json"
-    return Row.from_text(path.read_text(encoding="utf-8")) if name in shipped_names() else None
-
-
-@functools.cache
-def shipped_names() -> tuple[str, ...]:
-    """The processors of which a row ships."""
-    return tuple(sorted(path.stem for path in _ROWS.glob("*.json")))
+    return Row.from_text(path.read_text(encoding="utf-8")) if name in SHIPPED else None
 
 
 #: Processors that are alike, oldest first, as LLVM names them: what one does is nearest to what its
@@ -246,19 +239,16 @@ FAMILIES = (
 )  # fmt: skip
 
 
-def nearest_row(name: str) -> Row | None:
-    """The row that ships of this processor, or else of the nearest of its family: of two that are as near, of
-    the older. A name that is not listed and ends in a number, as `znver6`, is of the family of those that
-    differ in the number. None where no row of its family ships.
+def nearest(name: str, known: Collection[str]) -> str:
+    """Which of the processors that are known stands for one: itself, or else the nearest of its family; of
+    two that are as near, the older. A name that is not listed and ends in a number, as `znver6`, is of the
+    family of those that differ in the number. "" where none of its family is known.
     """
-    exact = shipped_row(name)
-    if exact is not None:
-        return exact
+    if name in known:
+        return name
     family, position = _position(name)
-    if not family:
-        return None
-    near = [(abs(at - position), at, other) for at, other in enumerate(family) if other in shipped_names()]
-    return shipped_row(min(near)[2]) if near else None
+    near = [(abs(at - position), at, other) for at, other in enumerate(family) if other in known]
+    return min(near)[2] if near else ""
 
 
 def _position(name: str) -> tuple[tuple[str, ...], int]:

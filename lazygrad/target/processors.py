@@ -14,10 +14,12 @@ apple  caches as `sysctl hw.perflevel0` says; the latencies of M1 as D. Johnson 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from ..dtype import dtypes
 from .facts import Core, Dot, Memory, Target
+from .measured import GROUPS, SHIPPED, Row, nearest, shipped_row
 
 #: Instructions for sums of products, by the names that LLVM and Linux have for them.
 DOTS = {
@@ -27,6 +29,8 @@ DOTS = {
 #: What has `vpdpbusd`.
 _DP4A = frozenset(("avx512vnni", "avx512_vnni", "avxvnni", "avx_vnni"))
 _NEON = frozenset(("neon", "asimd"))
+#: So many walks go on as if alone as bring this share of what the best number of them does.
+AS_MUCH = 0.95
 
 
 def refined(base: Target, arch: str, features: frozenset[str]) -> Target:
@@ -35,13 +39,14 @@ def refined(base: Target, arch: str, features: frozenset[str]) -> Target:
     A vector register has 64 bytes with avx512f, 32 with avx2, else 16; there are 32 with avx512f and on ARM,
     else 16. Half is converted by instructions with f16c and on ARM, in whole vectors.
     A vector of avx512f is a line of memory, which it writes past the caches (`vmovntps`). How fast it is, the
-    row named `arch` says.
+    row named `arch` says, or that of the nearest of its family, and before its data sheet what was measured.
     """
-    known = PROCESSORS.get(arch)
+    stands = nearest(arch, KNOWN)
+    known = PROCESSORS.get(stands)
     vector_bytes = 64 if "avx512f" in features else 32 if "avx2" in features else 16
     arm = bool(features & _NEON)
     halves = arm or "f16c" in features
-    return replace(
+    said = replace(
         base,
         arch=arch,
         vector_bytes=vector_bytes,
@@ -59,6 +64,8 @@ def refined(base: Target, arch: str, features: frozenset[str]) -> Target:
         core=known.core if known else base.core,
         memory=known.memory if known else base.memory,
     )
+    row = shipped_row(stands) if stands in SHIPPED else None
+    return said if row is None else as_measured(said, row)
 
 
 _PLAIN, _UNKNOWN = Core(), Memory()
@@ -149,3 +156,48 @@ PROCESSORS = {
     "apple-m3": _arm(_PLAIN, 128 * _K, 16 * _M),
     "apple-m4": _arm(_PLAIN, 128 * _K, 16 * _M),
 }
+#: Those of which anything is known: a data sheet's row, or a measured one.
+KNOWN = frozenset((*PROCESSORS, *SHIPPED))
+
+
+# *** what they were seen to do
+
+
+def as_measured(target: Target, row: Row) -> Target:
+    """`target` with what the row says; of what it lacks, the facts stay as they are.
+
+    A row counts in nanoseconds and gigabytes a second, a target in the cycles that the row's clock says.
+    Numbers are rounded, as figures vary: to two digits, and the units of a core to halves.
+    """
+    clock, core, memory, launch = row.value("clock", "core") or 1.0, target.core, target.memory, target.launch
+    found: dict[str, dict[str, float]] = {name: {} for name in GROUPS}
+    for name, figures in row.figures.items():
+        for key, (value, _) in figures.items():
+            in_cycles = value * clock if GROUPS[name].unit == "ns" else value / clock
+            found[name][key] = float(f"{in_cycles:.2g}")
+    read, latency, streams, fork = found["read"], found["latency"], found["streams"], found["fork"]
+    width = str(target.vector_bytes)
+    if width in found["fma"]:
+        core = replace(core, products=max(0.5, round(found["fma"][width] / target.vector_bytes * 4) / 2))
+    if width in found["fma_latency"]:
+        core = replace(core, multiply_add=round(2 * found["fma_latency"][width]) / 2)
+    if "level1" in read and target.vector_bytes:
+        core = replace(core, loads=max(0.5, round(2 * read["level1"] / target.vector_bytes) / 2))
+    if "1" in streams:
+        best = max(streams.values())
+        behind = [read.get("level2", best), read.get("level3", best)]
+        near, far = memory.waits
+        far = latency.get("level3", latency.get("memory", far))
+        memory = replace(
+            memory,
+            rates=(behind[0], behind[1], best),
+            stream=streams["1"],
+            walks=int(next(key for key in streams if streams[key] >= AS_MUCH * best)),
+            waits=(latency.get("level2", near), far),
+        )
+    if "awake" in fork and "asleep" in fork:  # a kernel finds the other cores in either state
+        launch = replace(launch, fork=float(f"{math.sqrt(fork['awake'] * fork['asleep']):.2g}"))
+    # what each lane takes includes its index, so it is no `Core.gathered`; the two can be compared
+    one_by_one, together = found["gather"].get("level1"), found["gather_instruction"].get("level1")
+    gathers = together < one_by_one if one_by_one and together else target.has_gathers
+    return replace(target, core=core, memory=memory, launch=launch, has_gathers=gathers)

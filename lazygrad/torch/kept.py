@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import torch
 
-from ..runtime._pages import HUGE_FROM, ask_for_huge_pages
+from ..runtime._host import HUGE_FROM, ask_for_huge_pages
 
 #: Bytes of a result from which on its memory is kept: where glibc begins to give back what is free.
 LEAST = 128 << 10

@@ -36,7 +36,7 @@ step  Op_name               type                      input                     
   13 UOps.STORE          :                           [0, 4, 11]                       None"""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def dot():
     return Tensor([1, 2]).dot(Tensor([3, 4])).schedule()[-1].ast
 

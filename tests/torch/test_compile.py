@@ -14,7 +14,7 @@ import pytest
 
 from lazygrad import Tensor
 from lazygrad.engine.replay import Replay
-from lazygrad.runtime import _pages
+from lazygrad.runtime import _host
 from tests.helpers import needs
 from tests.torch.support import door, nn, torch
 
@@ -289,7 +289,7 @@ def test_attention_and_its_gradient(how):
 
 def test_large_results_ask_for_pages_of_2_mb(monkeypatch):
     asked = []
-    monkeypatch.setattr(_pages, "_advise", lambda: lambda *given: asked.append(given[:2]))
+    monkeypatch.setattr(_host, "_advise", lambda: lambda *given: asked.append(given[:2]))
     door.replay.Replayed(lambda given: [given[0] + 1])([torch.zeros(1 << 10)])
     assert not asked
     (found,) = door.replay.Replayed(lambda given: [given[0] + 1])([torch.zeros(3 << 20)])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...dtype import DType, dtypes
@@ -12,7 +13,6 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target
 from .. import parameters
-from ..alternatives import alternatives
 from ..names import Names, carried_accumulators, loop_names, totals_of_sums
 from ..next_panels import next_panels
 from ..nontemporal import nontemporal_stores
@@ -130,3 +130,39 @@ class Text(Writer):
     def select(self, condition: str, dtype: DType, yes: str, no: str, lanes: bool = True) -> str:
         of_condition = type_text(dtypes.bool.vec(dtype.count)) if lanes else "i1"
         return f"select {of_condition} {condition}, {type_text(dtype)} {yes}, {type_text(dtype)} {no}"
+
+
+def alternatives(uops: Sequence[UOp], carried: Mapping[UOp, Sequence[UOp]]) -> dict[UOp, UOp]:
+    """IF → the IF directly behind it that has the opposite condition, where neither changes an accumulator.
+
+    It is an `else`: where a check fails, a kernel leaves out what it does everywhere else.
+
+        IF(c), ..., ENDIF, CMPNE(c, True), IF(CMPNE), ..., ENDIF
+
+    A compiler of C finds this by itself. Of LLVM only code generation runs, which keeps both branches; in a
+    loop that waits for memory, as where places that were loaded are added to, less of it is under way then.
+
+    carried  the accumulators that an IF changes
+    """
+    found: dict[UOp, UOp] = {}
+    closed: UOp | None = None
+    opposite: UOp | None = None
+    for node in uops:
+        if node.op is Ops.ENDIF:
+            closed, opposite = node.src[0], None
+        elif closed is None or node.op is Ops.INDEX:  # an INDEX is written where it is used
+            continue
+        elif node.op is Ops.CMPNE and node.src[0] is closed.src[0] and node.src[1].arg is True:
+            opposite = node
+        else:
+            if node.op is Ops.IF and node.src[0] is opposite:
+                found[closed] = node
+            closed = None
+    if not found:
+        return found
+    uses = Counter(source for node in uops for source in node.src)
+    return {
+        first: other
+        for first, other in found.items()
+        if uses[other.src[0]] == 1 and not carried[first] and not carried[other]
+    }

@@ -28,6 +28,7 @@ from . import (
 )
 from . import compile as compile_times
 from .gpu import run as gpu
+from .mutants import run as mutants
 from .replay import run as replay
 from .ruler import guard, regret
 from .speed import run as speed
@@ -48,6 +49,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
     "predict": predict,
     "sums": sums,
     "house": house,
+    "mutants": mutants,
     "guard": guard,
     "gpu": gpu,
     "regret": regret,

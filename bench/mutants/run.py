@@ -8,8 +8,8 @@
 
 Mutants are small changes of lazygrad/ir, simplify, schedule, codegen and tensor, drawn by --seed; cosmic-ray
 makes them (draw.py). Each meets the tests that run its line, those that run the fewest lines first, until one
-fails, or until 20 s are over. It is killed by a test that fails, by one that hangs (5 s, and 5 times what it
-takes without the mutant), by a crash, or since it cannot be imported. A mutant survives if no test fails.
+fails, or they have run for 20 s. It is killed by a test that fails, by one that hangs (10 s, and 5 times what
+it takes without the mutant), by a crash, or since it cannot be imported. A mutant survives if no test fails.
 Tests that killed are run without a mutant at the end: what one that fails then, too, had killed is to be
 played again.
 
@@ -65,6 +65,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("what", nargs="*", help="map; try MUTANT TESTS; nothing plays the mutants")
     parser.add_argument("--count", type=int, default=300, help="how many mutants (300)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--folders", nargs="*", default=FOLDERS, help="of which they are drawn")
     parser.add_argument("--share", default="1/1", metavar="I/N", help="the i-th of n parts")
     parser.add_argument("--minutes", type=float, default=60, help="at most (60); a rerun goes on")
     parser.add_argument("--tests", nargs="*", default=["tests"], help="of the map: files and folders (tests)")
@@ -81,7 +82,8 @@ def main(arguments: list[str]) -> int:
             return try_one(project(), named(given.what[1]), given.what[2:])
         if given.what:
             parser.error(f"{' '.join(given.what)}: write map, try MUTANT TESTS, or nothing")
-        return play_all(project(), given.count, given.seed, part, until)
+        chosen = project()._replace(folders=given.folders)
+        return play_all(chosen, given.count, given.seed, part, until)
     except ValueError as error:
         parser.error(str(error))
     finally:
@@ -100,15 +102,14 @@ def map_tests(project: Project, chosen: Sequence[str], part: tuple[int, int], un
 
 def try_one(project: Project, mutant: Mutant, tests: Sequence[str]) -> int:
     """Play one mutant against files or tests, which need not be in the map; 1 if it survives."""
-    files = test_files(project.root, [test.partition("::")[0] for test in tests])
+    test_files(project.root, [test.partition("::")[0] for test in tests])  # raises for what is not there
     print(difference(_source(project, mutant), mutant))
     with copy_of(project) as copy:
-        whole = copy.run(None, files, 600)  # their names, and how long they take
+        whole = copy.run(None, tests, 600)  # their names, and how long they take
         seconds = {event["ends"]: event["seconds"] for event in whole.ended("passed")}
-        wanted = [test for test in seconds if any(test == each or test.startswith(each) for each in tests)]
-        if not wanted:
+        if not seconds:
             raise ValueError(f"none of {' '.join(tests)} passes without the mutant:\n{whole.output}")
-        verdict = play(copy, mutant, wanted, seconds, 600)
+        verdict = play(copy, mutant, list(seconds), seconds, 600)
     print(
         " ".join(word for word in (verdict.verdict, verdict.by and f"by {verdict.by}", verdict.test) if word)
     )
@@ -121,9 +122,12 @@ def play_all(project: Project, count: int, seed: int, part: tuple[int, int], unt
         raise ValueError("there is no map of these sources and tests yet: python -m bench mutants map")
     start = time.monotonic()
     mutants = draw(project.root, project.folders, count, seed)
-    verdicts = Verdicts(project.results / f"seed-{seed}.jsonl")
+    verdicts = Verdicts(project.results / "verdicts.jsonl")
     left = [mutant for mutant in mutants[part[0] - 1 :: part[1]] if not verdicts.has(mutant)]
     with copy_of(project) as copy:
+        test = min(chart.lines, key=lambda test: (chart.lines[test], test))
+        if left and (run := copy.run([test], [test.partition("::")[0]], 600)).status != 0:
+            raise ValueError(f"{test} does not pass without a mutant: {run.output}")
         _play(copy, chart, left, verdicts, start + BEGUN * (until - start))
         if wrong := confirm(copy, verdicts, max(60, until - time.monotonic())):
             print(

@@ -76,6 +76,7 @@ GOOD = {
     "reduce": (1, UOp(Ops.REDUCE_AXIS, dtypes.float, (A,), ReduceArg(Ops.ADD, (0,)))),
     "gather": (1, UOp(Ops.GATHER, dtypes.float, (A, I))),
     "scatter": (1, UOp(Ops.SCATTER, dtypes.float, (A, I, B), Ops.ADD)),
+    "scatter that combines nothing": (1, UOp(Ops.SCATTER, dtypes.float, (A, I, B))),
     "constants": (1, UOp.const(dtypes.float, 1) + UOp(Ops.CONST, dtypes.float, (CPU,), 1)),
     "kernel": (2, UOp.sink(UOp(Ops.STORE, src=(memory(0), VIEW, load(1) + load(2))))),
     "kernel gather": (
@@ -121,6 +122,16 @@ WRONG = {
     "pairs": (1, UOp(Ops.PAD, dtypes.float, (A,), (1, 2)), "a pair of sizes per axis"),
     "reduce": (1, UOp(Ops.REDUCE_AXIS, dtypes.float, (A,), ReduceArg(Ops.SUB, (0,))), "an op that combines"),
     "gather": (1, UOp(Ops.GATHER, dtypes.float, (A, B)), "it is indexed by integers"),
+    "scatter by an op that does not combine": (
+        1,
+        UOp(Ops.SCATTER, dtypes.float, (A, I, B), Ops.SUB),
+        "its arg is an op that combines, or None, not <Ops.SUB",
+    ),
+    "scattered dtype": (
+        1,
+        UOp(Ops.SCATTER, dtypes.float, (A, I, I)),
+        "it stores values of dtypes.float, not dtypes.int",
+    ),
     "not of this form": (1, G0.cast(dtypes.int), "Ops.RANGE: it has no place in this form"),
     "buffer": (1, UOp(Ops.BUFFER, dtypes.float, (CPU,), 4), "it takes 2 sources, not 1"),
     "kernel store": (

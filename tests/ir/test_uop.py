@@ -118,8 +118,10 @@ def test_variables():
     assert bound.unbind() == (n, 3)
     assert bound.val == 3
     assert n.bind(3) is bound
-    with pytest.raises(ValueError, match="Variable n must be between 1 and 8, not 9"):
-        n.bind(9)
+    assert (n.bind(1).val, n.bind(8).val) == (1, 8)
+    for outside in (0, 9):
+        with pytest.raises(ValueError, match=f"Variable n must be between 1 and 8, not {outside}"):
+            n.bind(outside)
     with pytest.raises(TypeError, match=r"Variable n takes an int, not 1\.0"):
         n.bind(1.0)
     with pytest.raises(TypeError, match="only a Variable is bound"):

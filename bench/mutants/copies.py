@@ -7,6 +7,7 @@ of time and of memory, and no processes that outlive it.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
 import json
 import os
@@ -28,6 +29,8 @@ LEFT_OUT = (".git", ".venv*", ".*_cache", ".hypothesis", "*.egg-info", "build", 
 START = 120.0
 #: Bytes of data that a process may have: a mutant that never stops to append must not take the machine's.
 MEMORY = 8 << 30
+#: What a process wants to be sent when its parent ends (prctl(2)).
+PR_SET_PDEATHSIG = 1
 
 
 class Project(NamedTuple):
@@ -132,7 +135,7 @@ class Copy:
                     stdout=noise,
                     stderr=noise,
                     start_new_session=True,
-                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY)),
+                    preexec_fn=_bounded,
                 )
                 try:
                     in_time = _waited(process, limit, events, patience)
@@ -141,6 +144,13 @@ class Copy:
                         os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
             return Run(_read(events), in_time, output.read_text(encoding="utf-8", errors="replace")[-2000:])
+
+
+def _bounded() -> None:
+    """In a process that begins: it may have so much memory, and on Linux ends when this one is killed."""
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _waited(

@@ -158,6 +158,6 @@ def host_target(base: Target, arch: str, features: frozenset[str]) -> Target:
     found = refined(base, arch, features)
     if CPU_TARGET.value in ("", "native"):
         row = measured_row(found)
-        found = found if row is None else as_measured(found, row)
+        found = found if row is None else as_measured(found, row, base.has_gathers)
     memory = replace(found.memory, caches=host_caches() or found.memory.caches)
     return replace(found, memory=memory, threads=usable_cores())

@@ -65,7 +65,7 @@ def refined(base: Target, arch: str, features: frozenset[str]) -> Target:
         memory=known.memory if known else base.memory,
     )
     row = shipped_row(stands) if stands in SHIPPED else None
-    return said if row is None else as_measured(said, row)
+    return said if row is None else as_measured(said, row, base.has_gathers)
 
 
 _PLAIN, _UNKNOWN = Core(), Memory()
@@ -163,8 +163,10 @@ KNOWN = frozenset((*PROCESSORS, *SHIPPED))
 # *** what they were seen to do
 
 
-def as_measured(target: Target, row: Row) -> Target:
+def as_measured(target: Target, row: Row, gathers: bool) -> Target:
     """`target` with what the row says; of what it lacks, the facts stay as they are.
+
+    gathers  whether code for the target can have them
 
     A row counts in nanoseconds and gigabytes a second, a target in the cycles that the row's clock says.
     Numbers are rounded, as figures vary: to two digits, and the units of a core to halves.
@@ -192,12 +194,12 @@ def as_measured(target: Target, row: Row) -> Target:
             memory,
             rates=(behind[0], behind[1], best),
             stream=streams["1"],
-            walks=int(next(key for key in streams if streams[key] >= AS_MUCH * best)),
+            walks=min(int(key) for key in streams if streams[key] >= AS_MUCH * best),
             waits=(latency.get("level2", near), far),
         )
     if "awake" in fork and "asleep" in fork:  # a kernel finds the other cores in either state
         launch = replace(launch, fork=float(f"{math.sqrt(fork['awake'] * fork['asleep']):.2g}"))
     # what each lane takes includes its index, so it is no `Core.gathered`; the two can be compared
     one_by_one, together = found["gather"].get("level1"), found["gather_instruction"].get("level1")
-    gathers = together < one_by_one if one_by_one and together else target.has_gathers
-    return replace(target, core=core, memory=memory, launch=launch, has_gathers=gathers)
+    pays = together < one_by_one if one_by_one and together else target.has_gathers
+    return replace(target, core=core, memory=memory, launch=launch, has_gathers=gathers and pays)

@@ -7,10 +7,13 @@ from dataclasses import replace
 import pytest
 
 from lazygrad import Context
-from lazygrad.runtime import _measured
+from lazygrad.renderer.cstyle.dialects import c_target
+from lazygrad.renderer.llvmir import target as llvm_target
+from lazygrad.runtime import _measured, _native
 from lazygrad.runtime._measured import keep, measured_row, own_row
+from lazygrad.runtime._native import host_target
 from lazygrad.target import Target
-from lazygrad.target.measured import VERSION, shipped_row
+from lazygrad.target.measured import VERSION, Figure, shipped_row
 
 
 @pytest.fixture(autouse=True)
@@ -116,3 +119,11 @@ def test_ranks_have_no_row_where_rank_0_has_none():
     keep(MINE)
     _measured.go_by(None)
     assert measured_row(ZEN_3) is None
+
+
+def test_code_in_c_has_no_gathers_whatever_is_measured_of_them(monkeypatch):
+    faster = {"gather": {"level1": Figure(1.0, 0.0)}, "gather_instruction": {"level1": Figure(0.5, 0.0)}}
+    monkeypatch.setattr(_native, "measured_row", lambda target: replace(SHIPS, figures=faster))
+    with Context(CPU_TARGET="native"):
+        assert host_target(llvm_target(), "znver3", frozenset(("avx2",))).has_gathers
+        assert not host_target(c_target(), "native", frozenset(("avx2",))).has_gathers

@@ -37,7 +37,7 @@ def plain() -> Target:
 
 
 def test_figures_are_counted_in_cycles_of_the_rows_clock(plain):
-    found = as_measured(plain, row())
+    found = as_measured(plain, row(), True)
     assert (found.core.products, found.core.multiply_add, found.core.loads) == (2.0, 5.0, 2.0)
     assert found.memory.rates == (30.0, 20.0, 10.0)  # from memory as many walks as serve best
     assert (found.memory.stream, found.memory.walks) == (4.0, 4)
@@ -47,24 +47,24 @@ def test_figures_are_counted_in_cycles_of_the_rows_clock(plain):
 
 
 def test_the_same_row_again_changes_nothing(plain):
-    assert as_measured(as_measured(plain, row()), row()) == as_measured(plain, row())
+    assert as_measured(as_measured(plain, row(), True), row(), True) == as_measured(plain, row(), True)
 
 
 def test_what_was_not_measured_stays(plain):
     only = row(latency={"memory": 90.0}, gather={}, gather_instruction={}, fork={}, fma={}, fma_latency={})
-    found = as_measured(plain, only)
+    found = as_measured(plain, only, True)
     assert found.core == replace(plain.core, loads=2.0)
     assert found.memory.waits == (plain.memory.waits[0], 180.0)
     assert (found.launch, found.has_gathers) == (plain.launch, plain.has_gathers)
 
 
 def test_memory_comes_where_there_is_no_third_cache(plain):
-    found = as_measured(plain, row(read={"level1": 128.0, "level2": 60.0, "memory": 8.0}))
+    found = as_measured(plain, row(read={"level1": 128.0, "level2": 60.0, "memory": 8.0}), True)
     assert found.memory.rates == (30.0, 10.0, 10.0)
 
 
 def test_a_gather_slower_than_loads_one_by_one_is_none(plain):
-    assert not as_measured(replace(plain, has_gathers=True), row(gather={"level1": 0.3})).has_gathers
+    assert not as_measured(replace(plain, has_gathers=True), row(gather={"level1": 0.3}), True).has_gathers
 
 
 @pytest.fixture
@@ -76,6 +76,15 @@ def ships(monkeypatch):
         monkeypatch.setattr(processors, "shipped_row", {name: row(name)}.get)
 
     return ship
+
+
+def test_code_that_can_have_no_gathers_has_none(plain):
+    assert not as_measured(plain, row(), False).has_gathers
+
+
+def test_the_order_of_a_rows_figures_does_not_matter(plain):
+    turned = row(streams=dict(reversed(FIGURES["streams"].items())))
+    assert as_measured(plain, turned, True) == as_measured(plain, row(), True)
 
 
 def test_a_row_that_ships_counts_before_the_data_sheet(ships):

@@ -187,14 +187,3 @@ def _owners(nests: list[UOp], opts: list[list[Opt]]) -> dict[tuple[int, int], se
                 piece = at[cut] * own[-1].amount // turns[cut]
                 owners.setdefault((node.src[0].arg, place), set()).add(piece)
     return owners
-
-
-def test_what_writes_the_same_to_the_same_memory_twice_does_not_join_itself():
-    """One node of the graph would stand for both, and be in the program twice."""
-    with Context(CHECK=1):
-        x = Tensor([1, 2, 3, 4]).contiguous().realize()
-        x[::2] = 7
-        x[::2] = 7
-        y = x.cat(x)
-        Tensor.realize(x, y)
-    assert (x.tolist(), y.tolist()) == ([7, 2, 7, 4], [7, 2, 7, 4] * 2)

@@ -51,6 +51,9 @@ def may_follow(template: Template, roots: Roots, number: int, others: Sequence[i
             return False  # what is read of memory is not read again after it was written
         if not (written.isdisjoint(own) or other in waits or other in continued):
             return False
+        again = kernels[other].ast, kernels[other].inputs, kernels[other].binds
+        if not written.isdisjoint(own) and again == (kernel.ast, kernel.inputs, kernel.binds):
+            return False  # one node would stand for both stores, and be in the program twice
     return not _is_next_turn(kernels, number, others)
 
 

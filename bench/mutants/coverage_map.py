@@ -107,7 +107,7 @@ def _measured(copy: Copy, group: list[str]) -> dict[str, Any] | None:
     """The piece of these files, which is kept; None where it ended in no result and one alone may."""
     from coverage import CoverageData
 
-    stem = Map(copy.project).folder / hashlib.sha256("\n".join(group).encode()).hexdigest()[:16]
+    stem = copy.project.results / "map" / hashlib.sha256("\n".join(group).encode()).hexdigest()[:16]
     path = stem.with_suffix(".coverage")
     path.unlink(missing_ok=True)
     start = time.monotonic()

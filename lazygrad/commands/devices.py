@@ -36,7 +36,7 @@ def run(given: argparse.Namespace) -> int:
 def _processor() -> str:
     """What the processor that device CPU writes code for was seen to do."""
     target = Device["CPU"].renderer.target
-    row = measured_row(target)
+    row = measured_row(target.arch)
     if row is None:
         return f"{target.arch} was not measured, nor one like it: `python -m lazygrad calibrate` does"
     stands = "" if row.processor == target.arch else f"{target.arch} was not measured; this stands for it:\n"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..config import CACHEDB, CACHELEVEL, CPU_TARGET, DEBUG
 from ..device import DeviceError, lock_across_fork
-from ..target import KNOWN, Target
+from ..target import KNOWN
 from ..target.measured import BadRow, Row, nearest, shipped_row
 from ._cache import default_path
 from ._llvm import llvmlite_binding
@@ -30,19 +30,17 @@ _rows: dict[tuple[str, str], Row | None] = {}
 _of_rank_0: list[Row | None] = []
 
 
-def measured_row(target: Target, own: bool = True) -> Row | None:
-    """What the processor of a target was seen to do; None where nothing like it was measured.
+def measured_row(arch: str) -> Row | None:
+    """What a processor was seen to do, named as a target names it; None where nothing like it was measured.
 
-    own  whether code for the target runs here, on this machine. Otherwise, and where CPU_TARGET is not
-         native, only rows that ship count: the same on every machine.
-
-    Under MPI all ranks go by rank 0's row, for what runs on their own processors.
+    Where CPU_TARGET names a processor only rows that ship count: the same on every machine. Under MPI all
+    ranks go by rank 0's row, for what runs on their own processors.
     """
-    if not own or CPU_TARGET.value not in ("", "native"):
-        return _shipped(target.arch)
+    if CPU_TARGET.value not in ("", "native"):
+        return _shipped(arch)
     if _of_rank_0:
         return _of_rank_0[0]
-    return own_row(processor_name() if target.arch == "native" else target.arch)  # as device CLANG calls it
+    return own_row(processor_name() if arch == "native" else arch)  # as device CLANG calls it
 
 
 def own_row(name: str) -> Row | None:

@@ -155,9 +155,9 @@ def host_caches() -> tuple[int, ...]:
 
 def host_target(base: Target, arch: str, features: frozenset[str]) -> Target:
     """`base`, refined by what this machine's processor has and was seen to do."""
-    found = refined(base, arch, features)
-    if CPU_TARGET.value in ("", "native"):
-        row = measured_row(found)
-        found = found if row is None else as_measured(found, row, base.has_gathers)
+    native = CPU_TARGET.value in ("", "native")
+    found = refined(base, arch, features, shipped=not native)
+    row = measured_row(arch) if native else None
+    found = found if row is None else as_measured(found, row, base.has_gathers)
     memory = replace(found.memory, caches=host_caches() or found.memory.caches)
     return replace(found, memory=memory, threads=usable_cores())

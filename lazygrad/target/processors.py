@@ -33,13 +33,15 @@ _NEON = frozenset(("neon", "asimd"))
 AS_MUCH = 0.95
 
 
-def refined(base: Target, arch: str, features: frozenset[str]) -> Target:
+def refined(base: Target, arch: str, features: frozenset[str], shipped: bool = True) -> Target:
     """`base` with the facts of a processor that has these features, in the names that LLVM and Linux share.
 
     A vector register has 64 bytes with avx512f, 32 with avx2, else 16; there are 32 with avx512f and on ARM,
     else 16. Half is converted by instructions with f16c and on ARM, in whole vectors.
     A vector of avx512f is a line of memory, which it writes past the caches (`vmovntps`). How fast it is, the
-    row named `arch` says, or that of the nearest of its family, and before its data sheet what was measured.
+    row named `arch` says, or that of the nearest of its family.
+
+    shipped  whether the measured row that ships counts before the data sheet
     """
     stands = nearest(arch, KNOWN)
     known = PROCESSORS.get(stands)
@@ -64,7 +66,7 @@ def refined(base: Target, arch: str, features: frozenset[str]) -> Target:
         core=known.core if known else base.core,
         memory=known.memory if known else base.memory,
     )
-    row = shipped_row(stands) if stands in SHIPPED else None
+    row = shipped_row(stands) if shipped and stands in SHIPPED else None
     return said if row is None else as_measured(said, row, base.has_gathers)
 
 
@@ -177,6 +179,7 @@ def as_measured(target: Target, row: Row, gathers: bool) -> Target:
         for key, (value, _) in figures.items():
             in_cycles = value * clock if GROUPS[name].unit == "ns" else value / clock
             found[name][key] = float(f"{in_cycles:.2g}")
+    # the latencies beyond the second cache are those of random pages, which no tile walks
     read, latency, streams, fork = found["read"], found["latency"], found["streams"], found["fork"]
     width = str(target.vector_bytes)
     if width in found["fma"]:
@@ -188,14 +191,12 @@ def as_measured(target: Target, row: Row, gathers: bool) -> Target:
     if "1" in streams:
         best = max(streams.values())
         behind = [read.get("level2", best), read.get("level3", best)]
-        near, far = memory.waits
-        far = latency.get("level3", latency.get("memory", far))
         memory = replace(
             memory,
             rates=(behind[0], behind[1], best),
             stream=streams["1"],
             walks=min(int(key) for key in streams if streams[key] >= AS_MUCH * best),
-            waits=(latency.get("level2", near), far),
+            waits=(latency.get("level2", memory.waits[0]), memory.waits[1]),
         )
     if "awake" in fork and "asleep" in fork:  # a kernel finds the other cores in either state
         launch = replace(launch, fork=float(f"{math.sqrt(fork['awake'] * fork['asleep']):.2g}"))

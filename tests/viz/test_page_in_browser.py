@@ -265,7 +265,7 @@ def test_the_hot_loop_of_machine_code(shown, recorded):
     assert f"{hot['instructions']} instructions from line {lines[0] + 1} on" in page.text("#hot")
     page.page.locator("#source > span").nth(lines[0] - 1).click()
     page.page.keyboard.press("ArrowDown")
-    assert page.text("#loop-said").startswith(f"line {lines[0] + 1}: {name}")
+    assert page.text("#loop-said").startswith(f"line {lines[0] + 1}: {name} in ")
     assert set(lines) <= set(marked(page))
 
 

@@ -23,9 +23,6 @@ from .rounds import IN_A_ROW, why_not_in_rounds
 
 #: The share of the second cache that a block's sums may take.
 WAITING = 1 / 4
-#: Pages of a row that a block for one of several cores has at least: where walks end with each page, as with
-#: blocks of one, the above takes 7.4 ms, with two 4.4.
-PAGES = 2
 
 
 class InRounds(NamedTuple):
@@ -102,8 +99,7 @@ def _block(columns: int, strip: int, item: int, target: Target, alone: bool) -> 
     """The columns of a block: whole strips, whose sums a cache holds; 0 where that cannot be."""
     limit, parts = WAITING * target.memory.second, 1
     while columns % (2 * parts * strip) == 0:
-        pages = columns * item / (2 * parts * target.memory.page)
-        shared = alone and target.threads > 1 and pages >= PAGES
+        shared = alone and target.threads > 1 and columns * item >= 2 * parts * target.memory.run
         if not shared and columns * item <= parts * limit:
             break
         parts *= 2

@@ -16,5 +16,5 @@ shipped = shipped_row(SHIPPED[0])
 assert shipped is not None
 keep(replace(shipped, processor=processor_name(), machine=f"the machine of rank {rank}"))
 distributed.init()
-row = measured_row(Device[Device.DEFAULT].renderer.target)
+row = measured_row(Device[Device.DEFAULT].renderer.target.arch)
 print(f"rank {rank} goes by {None if row is None else row.machine}\n", end="", flush=True)

@@ -187,15 +187,3 @@ def _owners(nests: list[UOp], opts: list[list[Opt]]) -> dict[tuple[int, int], se
                 piece = at[cut] * own[-1].amount // turns[cut]
                 owners.setdefault((node.src[0].arg, place), set()).add(piece)
     return owners
-
-
-@pytest.mark.parametrize("values", [(7, 7), (7, 9, 7)])
-def test_what_writes_the_same_to_the_same_memory_again_does_not_join(values):
-    """One node of the graph would stand for both stores, and be in the program twice."""
-    with Context(CHECK=1):
-        x = Tensor([1, 2, 3, 4]).contiguous().realize()
-        for value in values:
-            x[::2] = value
-        y = x.cat(x)
-        Tensor.realize(x, y)
-    assert (x.tolist(), y.tolist()) == ([7, 2, 7, 4], [7, 2, 7, 4] * 2)

@@ -25,16 +25,12 @@ from ..target import Target
 from .legalize import legalize
 from .linearize import HEAD, place_in_head, untouched
 from .opt import Opt, OptOps
-from .opt.actions import MAX_PIECES
-from .opt.threads import FEWEST, PIECE
+from .opt.threads import asked_pieces
 from .own_threads import without_threads
+from .predict import TURNS_OF_A_WHILE, predict
 
 #: The threads of a workgroup, where a kernel does not say how many.
 GROUP = 64
-#: What a step takes, in cycles of a processor: enough to tell what is worth sharing.
-STEP = 2.0
-#: A loop that ends by a BREAK alone turns about so often.
-TURNS_OF_A_WHILE = 16.0
 _CLOSES = {Ops.ENDRANGE: Ops.RANGE, Ops.ENDIF: Ops.IF}
 
 
@@ -71,15 +67,26 @@ def own_program(ast: UOp, renderer: Renderer) -> OwnProgram:
     if kernel is None or kernel.steps is None:
         raise TypeError("a kernel without steps")
     sink = index.substitute((kernel.steps,), memory_of(ast, kernel))[kernel.steps]
-    opts: list[Opt] = []
-    if renderer.target.grid:
-        sink = _launched(sink, renderer.target)
-    else:
-        sink, opts = _in_pieces(without_threads(sink), renderer.target)
-    sink = legalize(sink, renderer)
-    sink = transform(sink, _as_linear, "number loops from 0")
     given = [node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL]
-    return OwnProgram(_written(sink.src, given, renderer), opts)
+
+    def linear(sink: UOp) -> list[UOp]:
+        steps = transform(legalize(sink, renderer), _as_linear, "number loops from 0")
+        return _written(steps.src, given, renderer)
+
+    target = renderer.target
+    if target.grid:
+        return OwnProgram(linear(_launched(sink, target)), [])
+    sink = without_threads(sink)
+    uops, grid = linear(sink), _loops(sink, AxisType.GLOBAL)
+    if not grid or target.threads < 2:
+        return OwnProgram(uops, [])
+    longest = max(grid, key=_size)
+    pieces = asked_pieces(ast, predict(uops, target), _size(longest), target)
+    if pieces == 1:
+        return OwnProgram(uops, [])
+    shared = longest.replace(arg=longest.arg._replace(kind=AxisType.THREAD))
+    sink = index.substitute((sink,), {longest: shared})[sink]
+    return OwnProgram(linear(sink), [Opt(OptOps.THREAD, grid.index(longest), pieces)])
 
 
 def memory_of(ast: UOp, kernel: OwnKernel) -> dict[UOp, UOp]:
@@ -160,21 +167,6 @@ def _divide(places: dict[UOp, UOp], loops: Sequence[UOp], place: UOp) -> None:
         place = place if last else index.floordiv(place, index.const(_size(loop)))
 
 
-def _in_pieces(sink: UOp, target: Target) -> tuple[UOp, list[Opt]]:
-    """On a processor: the longest loop of the grid in pieces, if the kernel takes long enough."""
-    grid = _loops(sink, AxisType.GLOBAL)
-    if not grid or target.threads < 2:
-        return sink, []
-    longest = max(grid, key=_size)
-    pieces = min(int(_steps(sink) * STEP / (PIECE * target.launch.fork)), MAX_PIECES, _size(longest))
-    if pieces < FEWEST:
-        return sink, []
-    shared = longest.replace(arg=longest.arg._replace(kind=AxisType.THREAD))
-    return index.substitute((sink,), {longest: shared})[sink], [
-        Opt(OptOps.THREAD, grid.index(longest), pieces)
-    ]
-
-
 # *** writing
 
 
@@ -223,11 +215,6 @@ def _turns(loop: UOp) -> float:
     if most >= MOST_TURNS:
         return TURNS_OF_A_WHILE
     return most if loop.src[0].op is Ops.CONST else (most + 1) / 2
-
-
-def _steps(sink: UOp) -> float:
-    """About how many steps and operations are done in all."""
-    return sum(turns * (1 + len(nodes)) for _, nodes, turns in _counted(sink))
 
 
 def _counted(sink: UOp) -> list[tuple[UOp, list[UOp], float]]:

@@ -14,6 +14,7 @@ from ..dtype import PtrDType, dtypes
 from ..ir.args import AxisType
 from ..ir.index import bounds
 from ..ir.ops import ELEMENTWISE, LANEWISE, OPS, Ops, execute
+from ..ir.own import MOST_TURNS
 from ..ir.uop import UOp
 from ..target import Core, Launch, Target
 from .ranges import chosen_by_data
@@ -23,6 +24,8 @@ from .work import PRODUCTS, Loop, cycles, guessing, issued
 Alike = tuple[Loop, UOp, tuple[tuple[Loop, int], ...]]
 #: What a load, or a store that may, costs more for leaving lanes out.
 MASK = 1.5
+#: A loop that ends by a BREAK alone turns about so often.
+TURNS_OF_A_WHILE = 16
 
 
 def predict(uops: Sequence[UOp], target: Target) -> float:
@@ -42,9 +45,15 @@ def _walk(uops: Sequence[UOp], target: Target) -> list[Loop]:
     branches: list[Loop] = []
     by_data = chosen_by_data(uops)
     places: dict[Alike, list[tuple[int, int]]] = {}
+    halfway: dict[UOp, int] = {}  # what is around a loop is taken to be half-way through when that begins
     for u in uops:
         if u.op is Ops.RANGE:
-            now = loop_of[u] = Loop(float(turns_of(u)), now, pieces=u.arg.kind is AxisType.THREAD)
+            begin, end = (
+                int(sum(bounds(s)) / 2) if s.dtype is dtypes.index else _size(s, halfway) for s in u.src[:2]
+            )
+            turns = max(end - begin, 1) if end - begin < MOST_TURNS else TURNS_OF_A_WHILE
+            halfway[u] = begin + (turns - 1) // 2
+            now = loop_of[u] = Loop(float(turns), now, pieces=u.arg.kind is AxisType.THREAD)
             now.issued += target.core.turn
             loops.append(now)
         elif u.op is Ops.ENDRANGE:
@@ -116,7 +125,7 @@ def _once_in_a_loop(u: UOp) -> bool:
 def turns_of(loop: UOp) -> int:
     """How often a RANGE of a linear program turns at most; 1 where only the data knows."""
     begin, end = (
-        bounds(s)[n] if s.dtype is dtypes.index else _at_most(s) for n, s in enumerate(loop.src[:2])
+        bounds(s)[n] if s.dtype is dtypes.index else _size(s, {}) for n, s in enumerate(loop.src[:2])
     )
     return max(int(end - begin), 1)
 
@@ -133,16 +142,17 @@ def all_turns(uops: Sequence[UOp]) -> int:
     return total
 
 
-def _at_most(size: UOp) -> int:
+def _size(size: UOp, places: dict[UOp, int]) -> int:
+    """A place or a number of turns where loops are at these places; others are in their first turn."""
     if size.op is Ops.CONST:
         return int(size.arg) if math.isfinite(size.arg) else 1
     if size.op is Ops.DEFINE_VAR:
         return int(size.arg[2])
-    sources = tuple([_at_most(s) for s in size.src])
+    sources = tuple([_size(s, places) for s in size.src])
     if size.op in ELEMENTWISE and sources:
         value = execute(size.op, size.dtype, sources, size.src[-1].dtype)
         return int(value) if math.isfinite(value) else 1
-    return 0 if size.op is Ops.RANGE else 1  # in its first turn, where most is left
+    return places.get(size, 0) if size.op is Ops.RANGE else 1
 
 
 def _instructions(value: UOp, target: Target) -> float:
@@ -182,39 +192,43 @@ class _Moves:
     """By how many elements each index moves when a loop turns or the next thread is looked at."""
 
     def __init__(self, uops: Sequence[UOp]) -> None:
-        self.movers = [u for u in uops if u.op in (Ops.RANGE, Ops.SPECIAL)]
-        self.values: dict[UOp | None, dict[UOp, int]] = {}
+        #: What each whole number is at first; and one place on along each loop and thread that moves it.
+        self.values: dict[UOp, int] = {}
+        self.moved: dict[UOp, dict[UOp, int]] = {}
         lanes = set[UOp]()  # what the places of gathers are made of: the first lane stands for all
         for u in uops:
             if u.op is Ops.INDEX and u.src[1].dtype.count > 1:
                 lanes.update(u.src[1].toposort())
-        whole = [
-            u
-            for u in uops
-            if (u.dtype.count == 1 and (dtypes.is_int(u.dtype) or u.dtype is dtypes.bool))
-            or (u in lanes and dtypes.is_int(u.dtype.scalar_type))
-        ]
-        for mover in (None, *self.movers):
-            values: dict[UOp, int] = {}
-            for u in whole:
-                values[u] = self._value(u, mover, values)
-            self.values[mover] = values
+        for u in uops:
+            whole = dtypes.is_int(u.dtype) or u.dtype is dtypes.bool
+            if (u.dtype.count == 1 and whole) or (u in lanes and dtypes.is_int(u.dtype.scalar_type)):
+                self.values[u] = self._value(u, self.values, self.values)
+                movers = {mover for s in u.src for mover in self.moved.get(s, ())}
+                found = {}
+                for mover in movers:
+                    there = {s: self.moved[s][mover] for s in u.src if mover in self.moved.get(s, ())}
+                    found[mover] = self._value(u, there, self.values)
+                if u.op in (Ops.RANGE, Ops.SPECIAL):
+                    found[u] = 1
+                if found:
+                    self.moved[u] = found
 
     @staticmethod
-    def _value(u: UOp, mover: UOp | None, values: dict[UOp, int]) -> int:
+    def _value(u: UOp, values: dict[UOp, int], others: dict[UOp, int]) -> int:
+        """An operation's result, from these values, or the others where none is given."""
         if u.op is Ops.CONST:
             return int(u.arg[0] if isinstance(u.arg, tuple) else u.arg)
+        sources = [values.get(s, others.get(s, 0)) for s in u.src]
         if u.op is Ops.VECTORIZE:
-            return values.get(u.src[0], 0)
+            return sources[0]
         if u.op not in ELEMENTWISE:
-            return int(u is mover)
-        sources = tuple([values.get(s, 0) for s in u.src])
-        return int(execute(u.op, u.dtype.scalar_type, sources, u.src[-1].dtype.scalar_type))
+            return 0
+        return int(execute(u.op, u.dtype.scalar_type, tuple(sources), u.src[-1].dtype.scalar_type))
 
     def of(self, index: UOp) -> tuple[int, dict[UOp, int]]:
         """Where it begins; loop or thread → elements. What does not move it is left out."""
-        still = self.values[None].get(index, 0)
-        steps = {mover: self.values[mover].get(index, 0) - still for mover in self.movers}
+        still = self.values.get(index, 0)
+        steps = {mover: there - still for mover, there in self.moved.get(index, {}).items()}
         return still, {mover: step for mover, step in steps.items() if step}
 
 

@@ -10,9 +10,14 @@ from lazygrad.codegen.compile import stages
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Loops, OptOps, contraction
 from lazygrad.codegen.opt.facts import Facts
-from lazygrad.codegen.predict import predict
+from lazygrad.codegen.predict import TURNS_OF_A_WHILE, predict
 from lazygrad.codegen.work import Loop, begun, cycles, fetched, issued
 from lazygrad.device import Device
+from lazygrad.dtype import dtypes
+from lazygrad.ir.args import AxisType, RangeArg
+from lazygrad.ir.ops import Ops
+from lazygrad.ir.own import MOST_TURNS
+from lazygrad.ir.uop import UOp
 from lazygrad.target import Core, Memory, Target
 
 from .test_contraction import product
@@ -139,3 +144,27 @@ def test_a_tile_is_the_work_that_its_program_does(order):
             if before + tiling.opts(tile) == opts
         )
         assert counted < 0.4
+
+
+def nest(*ends: int | str) -> list[UOp]:
+    """A load in loops, one inside of the other, each from 0 to its end: a number, or "around", where the one
+    around it is.
+    """
+    ranges: list[UOp] = []
+    for number, end in enumerate(ends):
+        size = ranges[-1] if end == "around" else UOp.const(dtypes.int32, end)
+        start = UOp.const(dtypes.int32, 0)
+        ranges.append(UOp(Ops.RANGE, dtypes.int32, (start, size), RangeArg(number, AxisType.LOOP)))
+    memory = UOp(Ops.DEFINE_GLOBAL, dtypes.float32.ptr(1), (), 0)
+    place = UOp(Ops.INDEX, memory.dtype, (memory, UOp.const(dtypes.int32, 0)))
+    closed = [UOp(Ops.ENDRANGE, dtypes.void, (r,)) for r in reversed(ranges)]
+    return [memory, *ranges, place, UOp(Ops.LOAD, dtypes.float32, (place,)), *closed]
+
+
+def test_a_loop_that_ends_where_the_one_around_it_is_turns_half_as_often():
+    triangle, half = predict(nest(128, "around"), TARGET), predict(nest(128, 63), TARGET)
+    assert triangle == half
+
+
+def test_a_while_is_taken_to_turn_a_few_times():
+    assert predict(nest(4, MOST_TURNS), TARGET) == predict(nest(4, TURNS_OF_A_WHILE), TARGET)

@@ -18,9 +18,8 @@ from ...target import Target
 from ..estimate import estimate
 from ..lower import lower
 from ..opt import Opt, OptOps
-from ..opt.actions import MAX_PIECES
 from ..opt.grid_time import Prediction
-from ..opt.threads import FEWEST, PIECE, asked_pieces
+from ..opt.threads import asked_pieces
 from ..ranges import substitute_ranges
 from .apart import family_pays_on_grid, pays_on_grid
 from .cost import are_joined, joined_operations, operations, pays_of_rows, pays_on_processor
@@ -195,8 +194,7 @@ def one_pass_program(ast: UOp, renderer: Renderer) -> OnePassProgram:
 def _pieces(ast: UOp, units: int, dtype: DType, target: Target) -> int:
     """Into how many pieces a processor's kernel is cut."""
     cycles = one_pass_estimate(ast).ops / (target.core.products * target.vector_bytes / dtype.itemsize)
-    pieces = min(int(cycles / (PIECE * target.launch.fork)), MAX_PIECES, units)
-    return asked_pieces(ast, 1 if target.threads < 2 or pieces < FEWEST else pieces, units, target)
+    return asked_pieces(ast, cycles, units, target)
 
 
 def _threads(pieces: int) -> list[Opt]:

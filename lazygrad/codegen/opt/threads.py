@@ -43,8 +43,8 @@ def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
 def choose_on_cores(loops: Loops, target: Target) -> Choice:
     """The Opts for a kernel on a processor, and how many cycles of one core it is predicted to take."""
     opts, cycles = choose_order(loops, target)
-    pieces = min(int(cycles / (PIECE * target.launch.fork)), MAX_PIECES)
-    if target.threads < 2 or pieces < FEWEST:
+    pieces = _worth(cycles, target)
+    if pieces == 1:
         return Choice(opts, cycles)
     for each in opts:
         loops = apply_opt(loops, each, target)
@@ -65,10 +65,17 @@ def choose_on_cores(loops: Loops, target: Target) -> Choice:
 OTHERS = (1, 2, 3, 4, 7, 8, 16)
 
 
-def asked_pieces(ast: UOp, predicted: int, most: int, target: Target) -> int:
+def _worth(cycles: float, target: Target) -> int:
+    """In how many pieces it pays to cut what takes one core so many cycles; 1 = in none."""
+    pieces = min(int(cycles / (PIECE * target.launch.fork)), MAX_PIECES)
+    return pieces if target.threads > 1 and pieces >= FEWEST else 1
+
+
+def asked_pieces(ast: UOp, cycles: float, most: int, target: Target) -> int:
     """In how many pieces, at most so many, a kernel is cut that is written directly (`written.py`,
-    `one_pass/`), where so many are predicted to be best.
+    `one_pass/`), and is predicted to take one core so many cycles.
     """
+    predicted = min(_worth(cycles, target), most)
 
     def others(rng: random.Random) -> list[int]:
         return [n for n in OTHERS if n <= most and n != predicted] if target.threads > 1 else []

@@ -17,19 +17,15 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...renderer import Estimates, Renderer
 from ...shape import shape_of
-from ...target import Target
 from ..opt import Opt, OptOps
-from ..opt.actions import MAX_PIECES
-from ..opt.threads import FEWEST, PIECE, asked_pieces
+from ..opt.threads import asked_pieces
+from ..predict import predict
 from . import fourier, general_spectra, grouped, indefinite, reflections, singular_values, spectra, triangles
 from .layout import Rows
 from .writing import Program
 
 __all__ = ["ROUTINES", "Rows", "routine_estimate", "routine_name", "routine_of", "routine_program"]
 
-#: Cycles that a processor takes for all operations that a step does along a row: fitted to the times of sides
-#: 8, 32 and 512.
-STEP = 14.0
 #: On a grid so many threads are a workgroup, as soon as there are so many workgroups.
 GROUP, GROUPS = 32, 128
 
@@ -128,6 +124,24 @@ class RoutineProgram(NamedTuple):
 
 def routine_program(ast: UOp, renderer: Renderer) -> RoutineProgram:
     """The linear program of a kernel that is a routine."""
+    target, count = renderer.target, _examples(_known(ast))
+    whole = _written(ast, renderer, 1, 1)
+    routine, sizes = ROUTINES[_known(ast).arg.name], _known(ast).arg.sizes
+    parts = 1 if routine.parts is None else routine.parts(*sizes)
+    most, pieces = max(count, parts), 1
+    if not target.grid and target.threads > 1 and most > 1:
+        pieces = asked_pieces(ast, predict(whole, target), most, target)
+    if pieces == 1:
+        return RoutineProgram(whole, [])
+    if count < pieces and parts > 1:
+        pieces = parts = min(pieces, parts)
+    else:
+        pieces, parts = min(pieces, count), 1
+    return RoutineProgram(_written(ast, renderer, pieces, parts), [Opt(OptOps.THREAD, 0, pieces)])
+
+
+def _written(ast: UOp, renderer: Renderer, pieces: int, parts: int) -> list[UOp]:
+    """All examples; on cores in pieces: of the examples, or of so many parts of each."""
     node, out = _known(ast), ast.src[0].src[0]
     memories = list(dict.fromkeys([out, *(load.src[0] for load in node.src)]))
     p = Program(memories, node.dtype, renderer)
@@ -137,10 +151,9 @@ def routine_program(ast: UOp, renderer: Renderer) -> RoutineProgram:
         math.prod(shape_of(s)[-core:]) if len(shape_of(s)) - core == lead else 0
         for s, core in zip(node.src, node.arg.core, strict=True)
     ]
-
     routine = ROUTINES[node.arg.name]
 
-    def example(number: UOp, part: UOp | None = None, parts: int = 1) -> None:
+    def example(number: UOp, part: UOp | None = None) -> None:
         places: list[Any] = []
         for load, size in zip(node.src, sizes, strict=True):
             offset = load.src[1].arg.views[-1].offset
@@ -151,27 +164,13 @@ def routine_program(ast: UOp, renderer: Renderer) -> RoutineProgram:
 
     if renderer.target.grid:
         _in_workgroups(p, count, example)
-        return RoutineProgram(p.written(), [])
-    inner = 1 if routine.parts is None else routine.parts(*node.arg.sizes)
-    pieces = asked_pieces(ast, _pieces(node, renderer.target), max(count, inner), renderer.target)
-    if pieces > 1 and count < pieces and routine.parts is not None:
-        parts = min(pieces, inner)
+    elif parts > 1:
         with p.loop(0, parts, AxisType.THREAD) as part, p.loop(0, count) as number:
-            example(number, part, parts)
-        return RoutineProgram(p.written(), [Opt(OptOps.THREAD, 0, parts)])
-    pieces = min(pieces, count)
-    with p.loop(0, count, AxisType.THREAD if pieces > 1 else AxisType.LOOP) as number:
-        example(number)
-    return RoutineProgram(p.written(), [Opt(OptOps.THREAD, 0, pieces)] if pieces > 1 else [])
-
-
-def _pieces(node: UOp, target: Target) -> int:
-    """In how many pieces the examples should be done: the rule of `opt/threads.py`."""
-    count = _examples(node)
-    sizes = node.arg.sizes
-    cycles = count * STEP * ROUTINES[node.arg.name].ops(*sizes) / max(*sizes, 1)
-    pieces = min(int(cycles / (PIECE * target.launch.fork)), MAX_PIECES)
-    return pieces if target.threads > 1 and pieces >= FEWEST else 1
+            example(number, part)
+    else:
+        with p.loop(0, count, AxisType.THREAD if pieces > 1 else AxisType.LOOP) as number:
+            example(number)
+    return p.written()
 
 
 def _in_workgroups(p: Program, count: int, example: Callable[[UOp], None]) -> None:

@@ -4,7 +4,10 @@ Memory is a buffer of OpenCL's and an offset in it, so that a view is no object 
 must begin at addresses that few views have. A kernel therefore takes two arguments for each of its
 parameters, and adds them (`with_offsets`); what is displayed is the text without that.
 
-The device has one queue, which runs everything in order: launching does not wait, copies do.
+The device has one queue, which runs everything in order: launching does not wait, copies do. The first
+launch of a kernel waits, too: PoCL ends compiling then, in a thread of its own, and starts a linker with the
+environment of the process. A program that set a variable meanwhile (`os.environ`) moved what that thread
+read, and the process ended.
 """
 
 from __future__ import annotations
@@ -148,6 +151,7 @@ class CLProgram:
         self.groups = tuple(spec.global_size or (1, 1, 1))
         self.size = tuple(g * n for g, n in zip(self.groups, self.local, strict=True))
         self.lock = threading.Lock()
+        self.launched = False
         self.given: list[int] | None = None
         self.arguments: list[Any] = []  # keeps the ids in `given` from being given again
 
@@ -172,9 +176,10 @@ class CLProgram:
                     self.kernel.set_args(*arguments)
                     self.given, self.arguments = given, arguments
                 event = self.enqueue(self.device.queue, self.kernel, self.size, self.local)
-            if not wait:
+            if not wait and self.launched:
                 return None
             event.wait()
+            self.launched = True
         except self.device.cl.Error as error:
             raise DeviceError(
                 f"{self.device.name} does not run {self.spec.name} with {self.groups} workgroups of "

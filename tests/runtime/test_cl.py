@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -116,6 +119,34 @@ def test_what_is_missing_is_said(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(MissingDeviceError, match=r'device CL needs pyopencl: pip install "lazygrad\[cl\]"'):
         runtime._pyopencl()
+
+
+#: PoCL compiled a kernel after its launch had returned, and started a linker with an environment that moved.
+CHANGES_THE_ENVIRONMENT = """
+import os, time
+from lazygrad import Tensor
+
+x = Tensor.ones(1000, device="CL").contiguous().realize()
+for n in range(12):
+    (x * (n + 1.5) + n).realize()
+    end = time.perf_counter() + 0.2
+    while time.perf_counter() < end:
+        names = [f"LAZYGRAD_TEST_{n}_{k}" for k in range(40)]
+        for name in names:
+            os.environ[name] = "x"
+        for name in names:
+            del os.environ[name]
+"""
+
+
+def test_a_program_may_change_its_environment_after_a_launch(tmp_path):
+    empty = {
+        "XDG_CACHE_HOME": str(tmp_path),
+        "POCL_CACHE_DIR": str(tmp_path),
+    }  # so that there is something to compile
+    command = [sys.executable, "-c", CHANGES_THE_ENVIRONMENT]
+    ended = subprocess.run(command, env=os.environ | empty, capture_output=True, text=True, timeout=600)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 # *** capture

@@ -4,10 +4,9 @@ Memory is a buffer of OpenCL's and an offset in it, so that a view is no object 
 must begin at addresses that few views have. A kernel therefore takes two arguments for each of its
 parameters, and adds them (`with_offsets`); what is displayed is the text without that.
 
-The device has one queue, which runs everything in order: launching does not wait, copies do. The first
-launch of a kernel waits, too: PoCL ends compiling then, in a thread of its own, and starts a linker with the
-environment of the process. A program that set a variable meanwhile (`os.environ`) moved what that thread
-read, and the process ended.
+The device has one queue, which runs everything in order: launching does not wait, copies do. On PoCL it does:
+at each launch a thread of its own reads the environment of the process, and starts a linker with it the first
+time. A program that set a variable meanwhile (`os.environ`) moved what was read, and the process ended.
 """
 
 from __future__ import annotations
@@ -34,6 +33,8 @@ from ..renderer.cstyle import OpenCLRenderer
 from ..renderer.cstyle.dialects import opencl_target
 from ..target import Target
 from ._regions import Region, RegionAllocator
+
+POCL = "Portable Computing Language"
 
 # *** memory
 
@@ -151,7 +152,6 @@ class CLProgram:
         self.groups = tuple(spec.global_size or (1, 1, 1))
         self.size = tuple(g * n for g, n in zip(self.groups, self.local, strict=True))
         self.lock = threading.Lock()
-        self.launched = False
         self.given: list[int] | None = None
         self.arguments: list[Any] = []  # keeps the ids in `given` from being given again
 
@@ -176,15 +176,15 @@ class CLProgram:
                     self.kernel.set_args(*arguments)
                     self.given, self.arguments = given, arguments
                 event = self.enqueue(self.device.queue, self.kernel, self.size, self.local)
-            if not wait and self.launched:
-                return None
-            event.wait()
-            self.launched = True
+            if wait or self.device.reads_environment:
+                event.wait()
         except self.device.cl.Error as error:
             raise DeviceError(
                 f"{self.device.name} does not run {self.spec.name} with {self.groups} workgroups of "
                 f"{self.local}: {error}"
             ) from error
+        if not wait:
+            return None
         return float(event.profile.end - event.profile.start) * 1e-9
 
 
@@ -206,6 +206,7 @@ class CLDevice(CompiledDevice):
             listed = ", ".join(f"CL:{n} is {device.name.strip()}" for n, device in enumerate(found))
             raise DeviceError(f"there is no device {name}: {listed}")
         device = found[number]
+        self.reads_environment = device.platform.name == POCL
         self.context = cl.Context([device])
         profiling = cl.command_queue_properties.PROFILING_ENABLE
         self.queue = cl.CommandQueue(self.context, device, profiling)

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor, TinyJit, nn
-from lazygrad.programs.runners import clear_programs
 from lazygrad.schedule.kernelize import clear_templates
 from lazygrad.viz.details import add_details, details
 from lazygrad.viz.planning import add_plans
 from lazygrad.viz.server import Server
 from lazygrad.viz.session import Session
+from tests.choices import pinned
 from tests.exporting.browser import Shown, chromium, playwright
 
 
@@ -40,21 +40,22 @@ class Network(nn.Module):
 
 @pytest.fixture(scope="session")
 def recorded() -> dict[str, Any]:
-    """What two calls of a network do, one of them planned; its kernels with all there is to see of them."""
-    model = Network()
-    for value in nn.state.get_state_dict(model).values():
-        value.realize()
-    clear_templates()
-    clear_programs()
-    session = Session()
-    x = np.arange(32, dtype=np.float32).reshape(4, 8)
-    with session.recording():
-        for _ in range(2):
-            model(Tensor(x)).softmax().tolist()
-    rows = session.rows()
-    add_plans(rows, session, 60)
-    add_details(rows, list(session.kernels), 60)
-    return rows
+    """What two calls of a network do, one of them planned; its kernels with all there is to see of them. They
+    are the same on every machine: tests of a choice look at them.
+    """
+    with pytest.MonkeyPatch.context() as monkeypatch, pinned(monkeypatch):
+        model = Network()
+        for value in nn.state.get_state_dict(model).values():
+            value.realize()
+        session = Session()
+        x = np.arange(32, dtype=np.float32).reshape(4, 8)
+        with session.recording():
+            for _ in range(2):
+                model(Tensor(x)).softmax().tolist()
+        rows = session.rows()
+        add_plans(rows, session, 60)
+        add_details(rows, list(session.kernels), 60)
+        return rows
 
 
 @pytest.fixture(scope="session")

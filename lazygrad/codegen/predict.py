@@ -21,7 +21,7 @@ from .ranges import chosen_by_data
 from .work import PRODUCTS, Loop, cycles, guessing, issued
 
 #: Loads and stores that move alike: their loop, their memory, and loop → elements by which it moves them.
-Alike = tuple[Loop, UOp, tuple[tuple[Loop, int], ...]]
+Alike = tuple[Loop, UOp, frozenset[tuple[Loop, int]]]
 #: What a load, or a store that may, costs more for leaving lanes out.
 MASK = 1.5
 #: A loop that ends by a BREAK alone turns about so often.
@@ -83,7 +83,7 @@ def _walk(uops: Sequence[UOp], target: Target) -> list[Loop]:
                 first, strides = moves.of(place.src[1])
                 if local:
                     now.issued += _uncoalesced(strides, local.get("lidx0"), value, target)
-                steps = tuple([(loop_of[r], step) for r, step in strides.items() if r in loop_of])
+                steps = frozenset([(loop_of[r], step) for r, step in strides.items() if r in loop_of])
                 base = place.src[0].dtype.base.itemsize
                 places.setdefault((now, place.src[0], steps), []).append((first * base, value.dtype.itemsize))
         elif u.op in LANEWISE or u.op in (Ops.VECTORIZE, Ops.GEP):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from dataclasses import replace
 
 import pytest
@@ -10,7 +12,7 @@ from lazygrad.codegen.compile import stages
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Loops, OptOps, contraction
 from lazygrad.codegen.opt.facts import Facts
-from lazygrad.codegen.predict import TURNS_OF_A_WHILE, predict
+from lazygrad.codegen.predict import TURNS_OF_A_WHILE, _walk, predict
 from lazygrad.codegen.work import Loop, begun, cycles, fetched, issued
 from lazygrad.device import Device
 from lazygrad.dtype import dtypes
@@ -168,3 +170,22 @@ def test_a_loop_that_ends_where_the_one_around_it_is_turns_half_as_often():
 
 def test_a_while_is_taken_to_turn_a_few_times():
     assert predict(nest(4, MOST_TURNS), TARGET) == predict(nest(4, TURNS_OF_A_WHILE), TARGET)
+
+
+def test_places_move_alike_in_whatever_order_their_loops_were_met():
+    """Twelve loops, whose places are added up forwards and backwards: neighbours in one line."""
+    of = dtypes.int32
+    loops = [
+        UOp(Ops.RANGE, of, (UOp.const(of, 0), UOp.const(of, 2)), RangeArg(number, AxisType.LOOP))
+        for number in range(12)
+    ]
+    memory = UOp(Ops.DEFINE_GLOBAL, dtypes.float32.ptr(1 << 13), (), 0)
+    forwards = functools.reduce(operator.add, [loop << n for n, loop in enumerate(loops, 1)])
+    backwards = functools.reduce(operator.add, [loop << n for n, loop in reversed([*enumerate(loops, 1)])])
+    loads = [
+        UOp(Ops.LOAD, dtypes.float32, (UOp(Ops.INDEX, memory.dtype, (memory, place)),))
+        for place in (forwards, backwards + 1)
+    ]
+    program = [u for u in UOp.sink(*loads).toposort() if u.op is not Ops.SINK and u not in loops]
+    *_, inner = _walk([*loops, *program], TARGET)
+    assert [traffic.nbytes for traffic in inner.traffic.values()] == [8]

@@ -91,6 +91,12 @@ def test_the_check_fails_for_a_rise_alone(counted, status, tmp_path, monkeypatch
     assert ("risen: op tests: 4, was 3" in capsys.readouterr().err) == bool(status)
 
 
+def test_what_may_not_rise_is_kept_as_it_was():
+    before = {"core: lines": 3, "op tests": 3, "questions": 2}
+    now = {"core: lines": 9, "op tests": 4, "questions": 1, "words to go": 5}
+    assert house.kept(before, now) == {"core: lines": 9, "op tests": 3, "questions": 1, "words to go": 5}
+
+
 def test_strings_count_as_lines_and_comments_in_brackets_do_not(package):
     path = package('x = """a\n# b\n\nc"""\ny = [\n    # why\n    1,\n]\n')
     assert house.lines_of_code(path) == 7

@@ -121,7 +121,7 @@ def test_what_is_missing_is_said(monkeypatch):
         runtime._pyopencl()
 
 
-#: PoCL compiled a kernel after its launch had returned, and started a linker with an environment that moved.
+#: PoCL reads the environment in a thread of its own at each launch, and starts a linker with it at the first.
 CHANGES_THE_ENVIRONMENT = """
 import os, time
 from lazygrad import Tensor
@@ -140,10 +140,8 @@ for n in range(12):
 
 
 def test_a_program_may_change_its_environment_after_a_launch(tmp_path):
-    empty = {
-        "XDG_CACHE_HOME": str(tmp_path),
-        "POCL_CACHE_DIR": str(tmp_path),
-    }  # so that there is something to compile
+    # Empty caches, so that there is something to compile.
+    empty = {"XDG_CACHE_HOME": str(tmp_path), "POCL_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", CHANGES_THE_ENVIRONMENT]
     ended = subprocess.run(command, env=os.environ | empty, capture_output=True, text=True, timeout=600)
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -62,7 +62,7 @@ def planned(facts: Facts, target: Target, at_once: AtOnce, rounds: InRounds | No
         if apart:
             loop.compute(count)  # they are put into vectors, or taken out of them
         item = access.node.src[0].dtype.base.itemsize
-        strides = nest.steps(moved)
+        strides = {loop: (step or 0) * some for n, step in moved.items() for loop, some in nest.moving[n]}
         parts, spread = _parts(access, at_once, target.memory.line)
         nbytes = _places(moved, at_once, None) * item
         loop.touch(access.node.src[0].src[0], access.nbytes, item, nbytes, strides, parts, spread)
@@ -151,10 +151,6 @@ class _Nest:
                 moving.append((self.of[number], some))
             self.order[number] = len(self.loops)
             self.loops.append(self.of[number])
-
-    def steps(self, moved: dict[int, int | None]) -> dict[Loop, int]:
-        """By how many elements each loop moves a place that moves so along axes."""
-        return {loop: (step or 0) * some for n, step in moved.items() for loop, some in self.moving[n]}
 
     def innermost(self, numbers: Iterable[int]) -> Loop:
         """The innermost of the loops of these axes, of which each stands in another."""

@@ -211,21 +211,21 @@ def undisturbed() -> None:
 
 
 @pytest.fixture(autouse=True)
-def garbage_is_collected_between_tests(request: pytest.FixtureRequest) -> Iterator[None]:
-    """And never in the middle of one, where that of another would be freed, and counted; but for slow ones,
+def garbage_is_collected_between_tests(request: pytest.FixtureRequest) -> None:
+    """And nowhere else: in the middle of one that of another would be freed, and counted. But for slow ones,
     whose own is too much to be kept.
 
     What a test left is young, so that finding it takes no time; what is older is looked through now and then.
     (tests/engine/test_garbage.py has it collected everywhere.)
     """
-    if request.node.get_closest_marker("slow") is None or shares.is_listed(request.node):
-        gc.disable()
+    slow = request.node.get_closest_marker("slow") is not None and not shares.is_listed(request.node)
+    gc.disable()
     number = next(tests_begun)
     if len(sys.modules) - modules_left_out > MANY_MODULES:  # as a test has imported PyTorch's compiler
         leave_out_what_stays()
     gc.collect(2 if number % 200 == 0 else 1 if number % 10 == 0 else 0)
-    yield
-    gc.enable()
+    if slow:
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import itertools
 import os
 import re
 import socket
@@ -14,7 +15,7 @@ import pytest
 
 from tests import helpers
 from tests.helpers import GOLDEN, ROOT, Driver, Golden, golden_stem, needs, require
-from tests.shares import SLOW_TESTS
+from tests.shares import LISTED
 
 # ---- drivers ----
 
@@ -190,11 +191,8 @@ def test_tests_that_count_memory_are_undisturbed():
 
 
 def test_the_list_of_slow_tests_names_tests_that_exist():
-    for line in sorted(SLOW_TESTS):
-        file, _, name = line.partition("::")
-        found = {
-            node.name
-            for node in ast.parse((ROOT / file).read_text(encoding="utf-8")).body
-            if hasattr(node, "name")
-        }
-        assert name in found, f"tests/slow_tests.txt names {line}, which is not there"
+    for file, listed in itertools.groupby(sorted(LISTED), lambda line: line.partition("::")[0]):
+        body = ast.parse((ROOT / file).read_text(encoding="utf-8")).body
+        found = {f"{file}::{node.name}" for node in body if hasattr(node, "name")}
+        missing = set(listed) - found
+        assert not missing, f"tests/slow_tests.txt names {sorted(missing)}, which are not there"

@@ -40,6 +40,7 @@ DRIVERS |= {
 SLOW = {"argparse", "asyncio", "concurrent", "difflib", "getpass", "http", "importlib", "inspect"}
 SLOW |= {"multiprocessing", "sqlite3", "subprocess", "tempfile", "urllib"}
 
+CALLS = ("import_module", "__import__")  # import by a name that is computed
 FINDS_BACKENDS = "device"  # the one layer that may import a module of the package by a computed name
 FRONT_PAGE = "__init__"  # the layer of `import lazygrad` itself
 
@@ -73,8 +74,10 @@ def imports_of(path: Path, package: Path, modules: set[str]) -> Iterator[Import]
     module = module_name(path, package)
     folder = module if path.name == "__init__.py" else module.rpartition(".")[0]
 
+    text = path.read_text(encoding="utf-8")
+    by_name = any(f"{name}(" in text for name in CALLS)  # else there is nothing to find in expressions
     # Nodes still to look at, and whether each stands inside a function.
-    todo: list[tuple[ast.AST, bool]] = [(ast.parse(path.read_text(encoding="utf-8"), path.as_posix()), False)]
+    todo: list[tuple[ast.AST, bool]] = [(ast.parse(text, path.as_posix()), False)]
     while todo:
         node, late = todo.pop()
         if isinstance(node, ast.Import):
@@ -87,16 +90,17 @@ def imports_of(path: Path, package: Path, modules: set[str]) -> Iterator[Import]
             for name in node.names:
                 inner = f"{origin}.{name.name}"
                 yield Import(module, node.lineno, inner if inner in modules else origin, late)
-        elif isinstance(node, ast.Call) and _callee(node) in ("import_module", "__import__"):
+        elif isinstance(node, ast.Call) and _callee(node) in CALLS:
             constant = node.args and isinstance(node.args[0], ast.Constant)
             yield Import(module, node.lineno, str(node.args[0].value) if constant else "", late=True)
 
         inside = late or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        todo += [(child, inside) for child in ast.iter_child_nodes(node)]
+        children = ast.iter_child_nodes(node)
+        todo += [(child, inside) for child in children if by_name or not isinstance(child, ast.expr)]
 
 
 def _callee(call: ast.Call) -> str:
-    return ast.unparse(call.func).split(".")[-1]
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 
 def project_imports(package: Path) -> list[Import]:

@@ -48,13 +48,13 @@ def usage() -> Usage:
 def growth(turn: Callable[[int], Any], turns: int, waiting: int = 1) -> dict[str, float]:
     """What a turn adds for good: the median of several windows, of those things that grow.
 
-    waiting  how many nodes, with some 20 blocks each, may wait to be computed at one time and not at another
-
     In a process that has run many tests, a cache may fill for longer than a few turns. So what seems to grow
     in few is looked at in many.
 
     waiting  how many nodes, with some 20 blocks each, may wait to be computed at one time and not at another
     """
+    gc.collect()
+    gc.freeze()  # what is there does not grow, and looking through it again and again takes most of the time
     found = _added(turn, turns, waiting)
     return _added(turn, MANY, waiting) if found and turns < MANY else found
 

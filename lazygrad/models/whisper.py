@@ -231,6 +231,8 @@ _USUAL = {
     "decoder/scale_embeddings": 0,
     "decoder/start_from_zero_embedding": 0,
 }
+#: Those of which nothing that is computed depends, or that are asked for by name.
+_OTHERS = {"decoder/alignment_heads", "decoder/alignment_layer", "decoder/num_heads", "encoder/num_heads"}
 
 
 def _of_ctranslate2(place: pathlib.Path) -> tuple[Sizes, Source, dict[str, Any]]:
@@ -239,9 +241,10 @@ def _of_ctranslate2(place: pathlib.Path) -> tuple[Sizes, Source, dict[str, Any]]
     if file.kind != "WhisperSpec":
         raise ValueError(f"{path} is a {file.kind}, not a Whisper model")
 
-    for name, usual in _USUAL.items():
-        if file.attributes.get(name, usual) != usual:
-            raise NotImplementedError(f"{path}: {name}={file.attributes[name]} is not known, only {usual}")
+    for name, value in file.attributes.items():
+        usual = _USUAL.get(name, 0)
+        if value != usual and name not in _OTHERS and not name.endswith("_scale"):
+            raise NotImplementedError(f"{path}: {name}={value} is not known, only {usual}")
 
     def shape(name: str, axes: int) -> tuple[int, ...]:
         if name not in file.tensors or file.tensors[name].ndim != axes:

@@ -13,7 +13,7 @@ from lazygrad import Tensor
 from lazygrad.models import Whisper
 from lazygrad.models.audio import log_mel
 from lazygrad.models.ctranslate2 import read_ctranslate2
-from lazygrad.models.whisper import Sizes
+from lazygrad.models.whisper import _USUAL, Sizes
 from lazygrad.nn.state import get_state_dict, safe_save
 from tests.helpers import in_threads, needs, require
 from tests.models.test_audio import speech_like, write_wav
@@ -178,6 +178,14 @@ def test_int8(tmp_path):
 def test_damaged_models(tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
         Whisper.load(ctranslate2_folder(tmp_path, changes))
+
+
+@pytest.mark.parametrize("name", [*_USUAL, "decoder/multi_query_attention", "encoder/pre_norm"])
+def test_attributes_that_are_not_those_of_whisper_are_refused(tmp_path, name):
+    value = _USUAL.get(name, 0) + 1
+    folder = ctranslate2_folder(tmp_path, {name: np.array(value, np.int8)})
+    with pytest.raises(NotImplementedError, match=rf"{name}={value} is not known, only {value - 1}"):
+        Whisper.load(folder)
 
 
 def test_another_kind_of_model(tmp_path):

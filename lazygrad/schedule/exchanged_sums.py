@@ -22,7 +22,6 @@ from ..dtype import dtypes
 from ..ir.args import AxisType, RangeArg, ReduceArg
 from ..ir.index import as_index, const, substitute
 from ..ir.ops import Ops
-from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker, below_movement, permute, reshape, shrink
 from ..shape.rules import shape_of
@@ -76,9 +75,6 @@ class SumsOfPowers:
 
 
 #: Of sums, where the SumsOfPowers below them are known.
-exchange_rules = PatternMatcher([(UPat(Ops.REDUCE_AXIS, name="node"), lambda node, ctx: ctx.exchanged(node))])
-
-
 def _is_plain_sum(node: UOp) -> bool:
     """Whether a node sums floats along one axis, all of its sizes known."""
     if node.op is not Ops.REDUCE_AXIS or node.arg.op is not Ops.ADD or len(node.arg.axes) != 1:

@@ -1,35 +1,36 @@
 """The tensor graph made plain before it is cut: values that are held already stand for themselves, DETACH
 is gone, and what must be in memory of its own says so with CONTIGUOUS.
 
-One walk, each node after its sources. What is local is a row of a table; a node meets the tables in the order
-of STEPS, and what they make of it is not looked at again.
+One walk, each node after its sources. A node meets the steps in the order of STEPS, and what they make of it
+is not looked at again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 from ..ir.device import device_of
 from ..ir.ops import MOVEMENT, TRANSFERS, Ops
 from ..ir.pattern import PatternMatcher, UPat
-from ..ir.rewrite import rewrite_node
+from ..ir.rewrite import notify, rewrite_node
 from ..ir.uop import UOp, keep_origin
 from ..shape.movement import base_and_tracker, below_movement, reshape
 from ..target import Target
 from .chosen_terms import chosen, products_chosen_from
-from .exchanged_sums import SumsOfPowers, exchange_rules
+from .exchanged_sums import SumsOfPowers
 from .graph import Asked, is_generated, toposort_effective
 from .in_memory import in_order, is_held, is_whole
-from .joins import join_rules
-from .products_apart import product_rules
-from .reduces import LINKS, Chain, Chains, sum_rules
-from .reduces_in_parts import part_rules
+from .joins import joined
+from .products_apart import apart
+from .reduces import LINKS, Chains, as_one
+from .reduces_in_parts import in_parts
 from .reduces_of_repeats import repeat_rules
-from .shifted_sums import Moment, ShiftedSums, SumAskedFor, shift_rules
-from .sums_in_blocks import block_rules
+from .shifted_sums import Moment, ShiftedSums
+from .sums_in_blocks import in_blocks
 from .versions import effective, rebased
-from .windows_in_order import window_rules
+from .windows_in_order import in_order as windows_in_order
 
 
 @dataclass
@@ -134,35 +135,56 @@ memory_rules = PatternMatcher(
 # *** the walk
 
 
-class Step:
-    """A table that the walk applies to nodes. `promise` says what is true after it, `ops` to which nodes."""
+class Step(NamedTuple):
+    """What the walk does to nodes. `promise` says what is true after it.
 
-    def __init__(self, name: str, rules: PatternMatcher, promise: str) -> None:
-        self.name, self.rules, self.promise, self.ops = name, rules, promise, rules.ops()
+    change  the rows of a table, of which the first that matches decides; or a function of the node and of
+            what the walk knows, whose answer is None, or the node, where it stays
+    """
 
-    def rewritten(self, node: UOp, ctx: Any = None) -> UOp | None:
-        """What the first rule that matches makes of a node; None where none does."""
-        return rewrite_node(node, self.rules, ctx, self.name)
+    name: str
+    change: PatternMatcher | Callable[..., UOp | None]
+    promise: str
+
+    def made(self, node: UOp, *known: object) -> UOp | None:
+        """What becomes of a node; None where it stays."""
+        if isinstance(self.change, PatternMatcher):
+            return rewrite_node(node, self.change, None, self.name)
+        made = self.change(node, *known)
+        if made is None or made is node:
+            return None
+        notify(self.name, self.change, node, made)
+        return made
 
 
-SUMS = Step("sums of sums", sum_rules, "a sum of sums is one sum, where that recomputes little")
-EXCHANGED = Step(
-    "exchanged sums", exchange_rules, "a sum over a sum of products is one over a known sum of those"
-)
+SUMS = Step("sums of sums", as_one, "a sum of sums is one sum, where that recomputes little")
+CHOSEN = Step("chosen terms", chosen, "a product of which a sum has one term left is that term")
 SHIFTED = Step(
-    "shifted sums", shift_rules, "long sums of distances from a mean are of blocks, about means of their own"
+    "shifted sums",
+    lambda made, shifts, node, value: shifts.rewritten(made, node, value),
+    "long sums of distances from a mean are of blocks, about means of their own",
 )
-JOINS = Step("joins", join_rules, "parts of a join are copied as they are, or computed by few kernels")
-MEMORY = Step("memory", memory_rules, "no DETACH is left; what is read from memory is a node in memory")
+EXCHANGED = Step(
+    "exchanged sums",
+    lambda node, powers: powers.exchanged(node),
+    "a sum over a sum of products is one over a known sum of those",
+)
 REPEATS = Step("repeats", repeat_rules, "no loop runs along an axis on which its source only repeats")
-WINDOWS = Step("windows", window_rules, "overlapping windows of small images are read from memory in order")
-PRODUCTS = Step("products", product_rules, "on a grid no sum is over more than one product of matrices")
-BLOCKS = Step("blocks", block_rules, "a long sum of products is a sum over blocks that fit a cache")
-PARTS = Step("parts", part_rules, "a long reduction to few results is parts, which all cores share")
+WINDOWS = Step(
+    "windows", windows_in_order, "overlapping windows of small images are read from memory in order"
+)
+PRODUCTS = Step("products", apart, "on a grid no sum is over more than one product of matrices")
+BLOCKS = Step("blocks", in_blocks, "a long sum of products is a sum over blocks that fit a cache")
+PARTS = Step("parts", in_parts, "a long reduction to few results is parts, which all cores share")
+JOINS = Step("joins", joined, "parts of a join are copied as they are, or computed by few kernels")
+MEMORY = Step("memory", memory_rules, "no DETACH is left; what is read from memory is a node in memory")
 
-#: In the order in which a node meets them. Of JOINS and MEMORY, and of SHIFTED and those from REPEATS on, the
-#: first that changes a node decides.
-STEPS = (SUMS, EXCHANGED, SHIFTED, JOINS, MEMORY, REPEATS, WINDOWS, PRODUCTS, BLOCKS, PARTS)
+#: What a walk does, in the order in which a node meets it. The first of CHOSEN and SHIFTED that changes a sum
+#: decides; so does the first of those from REPEATS to PARTS, and of JOINS and MEMORY.
+STEPS = (SUMS, CHOSEN, SHIFTED, EXCHANGED, REPEATS, WINDOWS, PRODUCTS, BLOCKS, PARTS, JOINS, MEMORY)
+
+#: What is stored or copied, and so meets JOINS and MEMORY.
+_IN_MEMORY = memory_rules.ops()
 
 
 def plain(asked: Asked, target: Target, choose: bool = False) -> PlainGraph:
@@ -189,21 +211,20 @@ def plain(asked: Asked, target: Target, choose: bool = False) -> PlainGraph:
             _plain_assign(graph, node, sources[0], src[1])
             continue
         links = chains.below(node) if node.op in LINKS else None
-        made = SUMS.rewritten(node, Chain(links, value, target)) if links else None
+        made = SUMS.made(node, links, value, target) if links else None
         if made is not None or node.op is Ops.REDUCE_AXIS:
             whole = None
             if made is None:
                 made = _on(node, src)
                 graph.chosen |= products_chosen_from(made)
-                whole = chosen(made) if choose else None
-                whole = whole or SHIFTED.rewritten(made, SumAskedFor(shifts, node, value))
-            made = EXCHANGED.rewritten(made, powers) or made
-            made = whole or _reduction(made, target, node in wanted)
+                whole = CHOSEN.made(made) if choose else None
+                whole = whole or SHIFTED.made(made, shifts, node, value)
+            made = whole or _reduction(EXCHANGED.made(made, powers) or made, target, node in wanted)
             powers.note(made)
         else:
             made = _on(node, src)
-            if node.op in MEMORY.ops:
-                made = JOINS.rewritten(made) or MEMORY.rewritten(made) or made
+            if node.op in _IN_MEMORY:
+                made = JOINS.made(made) or MEMORY.made(made) or made
         if made not in src:  # else a DETACH, say, whose source stays the user's other call's
             keep_origin(made, node)
         value[node] = made
@@ -232,17 +253,17 @@ def _reduction(node: UOp, target: Target, is_result: bool) -> UOp:
     reduce = below_movement(node)
     if reduce.op is not Ops.REDUCE_AXIS:
         return node
-    made = REPEATS.rewritten(reduce)
+    made = REPEATS.made(reduce)
     if made is not None:
         made = rebased(node, made)
         if is_result and made.op in MOVEMENT:  # it has memory of its own, and no more than it needs
             return UOp(Ops.CONTIGUOUS, node.dtype, (made,))
         return made
     made = (
-        WINDOWS.rewritten(reduce, target)
-        or PRODUCTS.rewritten(reduce, target)
-        or BLOCKS.rewritten(reduce, target)
-        or PARTS.rewritten(reduce, target)
+        WINDOWS.made(reduce, target)
+        or PRODUCTS.made(reduce, target)
+        or BLOCKS.made(reduce, target)
+        or PARTS.made(reduce, target)
     )
     return node if made is None else rebased(node, made)
 

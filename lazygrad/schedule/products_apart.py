@@ -17,7 +17,6 @@ from ..decisions import yes_or_no
 from ..dtype import dtypes
 from ..ir.args import ReduceArg
 from ..ir.ops import Ops
-from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
 from ..target import Target
@@ -58,7 +57,3 @@ def _is_contraction(term: UOp, arg: ReduceArg) -> bool:
     left, right = (axes_of_repeats(source) - set(arg.axes) for source in term.src)
     shape = shape_of(term)
     return any(shape[axis] != 1 for axis in left - right) and any(shape[axis] != 1 for axis in right - left)
-
-
-#: For what runs on a Target.
-product_rules = PatternMatcher([(UPat(Ops.REDUCE_AXIS, name="node"), lambda node, ctx: apart(node, ctx))])

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
 from ..decisions import yes_or_no
 from ..dtype import dtypes
 from ..ir.args import ReduceArg
 from ..ir.index import sint
 from ..ir.ops import MOVEMENT, Ops
-from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
 from ..shape import Shape, base_and_tracker, expand, flip, pad, permute, prod, reshape, shape_of, shrink, vmax
 from ..shape.tracker import ShapeTracker
@@ -77,31 +75,24 @@ class Chains:
         return links[:reductions][::-1]
 
 
-class Chain(NamedTuple):
-    """The links of a chain, from its lowest reduction up, and what the nodes below are in the plain graph."""
-
-    links: list[UOp]
-    value: dict[UOp, UOp]
-    target: Target
-
-
-def as_one(top: UOp, ctx: Chain) -> UOp | None:
+def as_one(top: UOp, links: list[UOp], value: dict[UOp, UOp], target: Target) -> UOp | None:
     """The plain value of the chain that ends in a node as one reduction, of as many links as pay; None where
     nothing is gained.
+
+    It is told of the node as it is asked for: who reads a link is not known of plain nodes.
+
+    links  those of the chain, from its lowest reduction up
+    value  what the nodes below are in the plain graph
     """
-    for first, link in enumerate(ctx.links):
+    for first, link in enumerate(links):
         if link.op is Ops.REDUCE_AXIS:
-            source = ctx.value[effective(link.src[0])]
-            if _is_small_contraction(source, link, ctx.target) and _are_windows(ctx.links[first + 1 :]):
+            source = value[effective(link.src[0])]
+            if _is_small_contraction(source, link, target) and _are_windows(links[first + 1 :]):
                 continue
-            found = _one_reduction(ctx.links[first:], source)
+            found = _one_reduction(links[first:], source)
             if found is not None and yes_or_no("merge_reduces", near(found), True, lambda: True):
                 return found
     return None
-
-
-#: Of the node in which a Chain ends, as it is asked for: who reads a link is not known of plain nodes.
-sum_rules = PatternMatcher([(UPat(tuple(LINKS), name="top"), as_one)])
 
 
 def _is_small_contraction(source: UOp, node: UOp, target: Target) -> bool:

@@ -20,7 +20,6 @@ from ..decisions import decide
 from ..ir.args import ReduceArg
 from ..ir.index import sint
 from ..ir.ops import Ops
-from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
 from ..shape import permute, reshape, shape_of, shrink
 from ..target import Target
@@ -98,10 +97,6 @@ def _in_so_many(node: UOp, sizes: Sequence[int], count: int) -> UOp:
     spans[axes[place]] = (begin, sizes[axes[place]])
     left = UOp(Ops.REDUCE_AXIS, node.dtype, (shrink(source, tuple(spans)),), node.arg)
     return UOp(node.arg.op, node.dtype, (whole, left))
-
-
-#: For what runs on a Target.
-part_rules = PatternMatcher([(UPat(Ops.REDUCE_AXIS, name="node"), lambda node, ctx: in_parts(node, ctx))])
 
 
 def beside(sizes: Sequence[int], axes: Sequence[int]) -> int:

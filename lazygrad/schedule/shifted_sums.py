@@ -35,7 +35,6 @@ from ..decisions import yes_or_no
 from ..gradient import filled
 from ..ir.args import ReduceArg
 from ..ir.ops import Ops
-from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
 from ..shape import expand, reshape, shape_of, shrink
 from ..shape.sizes import Shape
@@ -104,7 +103,8 @@ class ShiftedSums:
     def rewritten(self, made: UOp, node: UOp, value: Mapping[UOp, UOp]) -> UOp | None:
         """A plain sum in blocks; None where it stays as it is.
 
-        node   what it was in the graph that was asked for; `value`: what other nodes became
+        node   what it was in the graph that was asked for: what a mean is made of is not known of plain nodes
+        value  what other nodes became
         """
         terms = self.sums.get(node)
         if terms is not None:
@@ -186,20 +186,6 @@ class ShiftedSums:
         moment = UOp(Ops.REDUCE_AXIS, made.dtype, (product,), ReduceArg(Ops.ADD, axes))
         self.moments[moment] = Moment(known.family, 1)
         return moment
-
-
-class SumAskedFor(NamedTuple):
-    """A sum of the graph that was asked for, among those of its walk, and what other nodes became."""
-
-    sums: ShiftedSums
-    node: UOp
-    value: Mapping[UOp, UOp]
-
-
-#: Of sums, as they are asked for: what a mean is made of is not known of plain nodes.
-shift_rules = PatternMatcher(
-    [(UPat(Ops.REDUCE_AXIS, name="made"), lambda made, ctx: ctx.sums.rewritten(made, ctx.node, ctx.value))]
-)
 
 
 # *** in which blocks

@@ -27,7 +27,6 @@ from collections.abc import Sequence
 from ..decisions import yes_or_no
 from ..dtype import dtypes
 from ..ir.ops import Ops
-from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
 from ..shape import base_and_tracker, prod, shape_of, vmax
 from ..shape.tracker import ShapeTracker
@@ -88,10 +87,6 @@ def _blocks_of(node: UOp, sizes: Sequence[int], longest: int, stored: float) -> 
         if count * outputs <= stored * read and math.prod(reduced) * SHORTEST >= count * most:
             return blocks
     return None
-
-
-#: For what runs on a Target.
-block_rules = PatternMatcher([(UPat(Ops.REDUCE_AXIS, name="node"), lambda node, ctx: in_blocks(node, ctx))])
 
 
 def _read_for_products(source: UOp, axes: Sequence[int]) -> int:

@@ -28,7 +28,6 @@ from typing import NamedTuple
 from ..decisions import only_predicted, yes_or_no
 from ..dtype import dtypes
 from ..ir.ops import MOVEMENT, Ops
-from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
 from ..shape import base_and_tracker, expand, permute, shape_of, shrink
 from ..shape.movement import moved, movements_on
@@ -87,10 +86,6 @@ def _with_factor(node: UOp, place: int, factor: UOp) -> UOp:
     product = node.src[0]
     src = (factor, product.src[1]) if place == 0 else (product.src[0], factor)
     return node.replace(src=(product.replace(src=src),))
-
-
-#: For what runs on a Target.
-window_rules = PatternMatcher([(UPat(Ops.REDUCE_AXIS, name="node"), lambda node, ctx: in_order(node, ctx))])
 
 
 class Windows(NamedTuple):

@@ -175,17 +175,23 @@ def two_products() -> UOp:
     return products.sum(2).uop
 
 
+def chosen_term() -> UOp:
+    scores, label = memory(4, 3) @ memory(3, 5), memory(4, 1).cast("int")
+    return (Tensor.arange(5, device="PYTHON") == label).where(scores, 0).sum(1).uop
+
+
 STEPPED: dict[str, Callable[[], UOp]] = {
     "sums of sums": lambda: memory(4, 5, 6).sum(2).T.sum(1).uop,
-    "exchanged sums": weighed_products,
+    "chosen terms": chosen_term,
     "shifted sums": lambda: memory(64, 1 << 18).var(1).uop,
-    "joins": joined,
-    "memory": gathered,
+    "exchanged sums": weighed_products,
     "repeats": lambda: memory(3, 1).expand(3, 5).sum(1).uop,
     "windows": lambda: memory(1, 2, 3).conv1d(memory(16, 2, 3), padding=1).uop,
     "products": two_products,
     "blocks": lambda: (memory(4, 1 << 17) @ memory(1 << 17, 4)).uop,
     "parts": lambda: memory(1 << 22).sum().uop,
+    "joins": joined,
+    "memory": gathered,
 }
 
 
@@ -199,7 +205,7 @@ def test_step(name, golden):
         places.append((by, place))
 
     with observe(see):
-        made = plain(asked, GRID if name == "products" else TARGET)
+        made = plain(asked, GRID if name == "products" else TARGET, choose=name == "chosen terms")
     verify(UOp.sink(*made.results), PLAIN)
     promise = next(step.promise for step in STEPS if step.name == name)
     assert name in [by for by, _ in places]

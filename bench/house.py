@@ -75,7 +75,7 @@ MEMO_LAYERS = {
     "recipes of methods": "lazygrad.tensor.recipes",
     "recipes of growing sizes": "lazygrad.tensor.sized_recipes",
     "calls that are put off": "lazygrad.engine.call_lists",
-    "launches": "lazygrad.engine.repeats",
+    "launches": "lazygrad.engine.launch_cache",
     "launches of growing sizes": "lazygrad.engine.growing_lists",
     "plans": "lazygrad.schedule.kernelize",
     "steps of optimizers": "lazygrad.nn.optim.kept_step",

@@ -258,12 +258,12 @@ def one_pass_always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     prediction said that it pays.
     """
     from lazygrad import Context
-    from lazygrad.schedule import one_pass, shifted_sums
+    from lazygrad.schedule import moments, one_pass
     from lazygrad.schedule.nested_sums import NestedSums
 
     monkeypatch.setattr(one_pass, "pays_of_rows", lambda parts, target: True)
     monkeypatch.setattr(NestedSums, "_pays", lambda self, family: True)
-    monkeypatch.setattr(shifted_sums, "pays", lambda nbytes, target: True)
+    monkeypatch.setattr(moments, "pays", lambda nbytes, target: True)
     with Context(CACHELEVEL=0):
         yield
 

@@ -107,7 +107,7 @@ class Memories:
 
 
 def _why(item: ScheduleItem) -> dict[str, str]:
-    ends, rows = item.kernel.facts.get("boundaries", ()), item.kernel.facts.get("kept_rows", ())
+    ends, rows = item.kernel.facts.get("boundaries", ()), item.kernel.facts.get("staged_rows", ())
     reasons = [f"{end.reason}; read by {end.readers}" for end in ends]
     reasons += [f"keeps a row of {row.nbytes} bytes" for row in rows]
     origins = [each.origin.name if each.origin else "" for each in (*ends, *rows)]

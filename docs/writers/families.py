@@ -43,7 +43,7 @@ FAMILIES = [
         "creation",
         "Creation",
         "Tensors filled by a rule, and tensors like another one.",
-        {"By a rule": "creation", "Like another one": "likeness"},
+        {"By a rule": "creation", "Like another one": "creation_like"},
     ),
     Family(
         "random",

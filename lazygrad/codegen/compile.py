@@ -14,6 +14,7 @@ from ..renderer import ProgramSpec, Renderer
 from ..target import Target
 from .axes import kernel_axes
 from .chosen import chosen, lowered
+from .disjoint_stores import threads_apart
 from .estimate import estimate
 from .grid import assign_grid
 from .legalize import legalize
@@ -26,7 +27,6 @@ from .one_pass import as_taken, is_one_pass, one_pass_prediction
 from .opt import Loops, Opt, OptOps, apply_opt, apply_opts
 from .opt.facts import Facts
 from .opt.grid_time import Prediction, predict_on_grid
-from .places_apart import threads_apart
 from .predict import all_turns
 from .separate_loops import separate_loops
 from .vectorize import vectorize

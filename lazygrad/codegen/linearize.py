@@ -27,8 +27,8 @@ from ..ir.reports import FAILED, FOUND, WORDS, report_memory
 from ..ir.uop import UOp, toposort
 from .constants import lane_of
 from .fetch_ahead import is_ahead, is_begun
-from .first_thread import Guard, guard_first_thread
 from .late_sums import Chain, late_sums
+from .leader_thread import Guard, guard_leader_thread
 from .nest_sums import is_float_sum
 from .products import DOTS, accumulate, is_first_dot, is_masked_product, is_of_warps
 
@@ -95,7 +95,7 @@ class _Writer:
         uses = Counter(source for node in nodes for source in node.src if source in self.loaded)
         self.loaded -= {store.src[0] for store in self.updates if uses[store.src[0]] == 2}
         body = loop_nest(sink)
-        guard_first_thread(body)
+        guard_leader_thread(body)
         if self.renderer is not None:
             for chain in late_sums(body, nodes, self.renderer.target):
                 self.late.update(dict.fromkeys(chain, chain))

@@ -5,7 +5,7 @@ such a SINK says how many stores each nest has. Each nest goes through the passe
 with Opts of its own. What they make of it stands in one SINK, where the loops and the memory of each nest
 have numbers of their own, so that no two nests share a loop. A nest may read memory that one before it
 stores: nothing of a nest stands before the end of the last (`ir/nest.py`), and pieces keep step
-(`in_step.py`).
+(`aligned_chunks.py`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ..ir.ops import Ops
 from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..target import Target
+from .aligned_chunks import aligned_chunks, shared_memory
 from .chosen import chosen
-from .in_step import pieces_in_step, shared_memory
 from .opt import KernelOptError, Opt, OptOps
 from .ranges import substitute_ranges
 
@@ -54,9 +54,9 @@ def opts_of_nests(nests: Sequence[UOp], target: Target, opts: Sequence[Opt] | No
     if opts is not None and not opts:
         return [[] for _ in nests]
     found = [list(chosen(nest, target).opts) for nest in nests]
-    in_step = pieces_in_step(tuple(nests), target) if shared_memory(nests) else None
-    if in_step is not None:
-        found = in_step
+    aligned = aligned_chunks(tuple(nests), target) if shared_memory(nests) else None
+    if aligned is not None:
+        found = aligned
     elif shared_memory(nests) or not all(map(_has_pieces, found)):
         found = [[opt for opt in own if opt.op is not OptOps.THREAD] for own in found]
     flat = [opt for own in found for opt in own]

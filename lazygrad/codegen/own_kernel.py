@@ -26,8 +26,8 @@ from .legalize import legalize
 from .linearize import HEAD, place_in_head, untouched
 from .opt import Opt, OptOps
 from .opt.threads import asked_pieces
-from .own_threads import without_threads
 from .predict import TURNS_OF_A_WHILE, predict
+from .workitem_loops import without_threads
 
 #: The threads of a workgroup, where a kernel does not say how many.
 GROUP = 64

@@ -1,7 +1,7 @@
 """Lists of kernels for graphs of calls, whose nodes are not made (`schedule/calls.py`).
 
 The calls, what each reads, and the nodes and memory below them tell the nodes. So the list of the graph that
-was made of them (`repeats.py`, `growing_lists.py`) is one for the graph of calls too, with its places.
+was made of them (`launch_cache.py`, `growing_lists.py`) is one for the graph of calls too, with its places.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .growing_lists import Growing
 
 
 class Graph(growing_lists.Graph, Protocol):
-    """A graph with its memory numbered: `repeats.py` says what its parts are."""
+    """A graph with its memory numbered: `launch_cache.py` says what its parts are."""
 
     roots: int
 

@@ -1,9 +1,9 @@
-"""Lists of kernels for graphs whose sizes grow (`repeats.py`: for graphs that come again as they are).
+"""Lists of kernels for graphs whose sizes grow (`launch_cache.py`: for graphs that come again as they are).
 
 A graph that was planned for many sizes three times gets a list whose Variable's value, and the lengths of
-whose results, change from run to run. Its structure is what `repeats.py` takes, without sizes and without
-the user's calls: what is the same in many graphs, as the counters of a size, remembers the first one. How
-sizes follow from the value of the Variable is worked out from the three, as `schedule/growth.py` does.
+whose results, change from run to run. Its structure is what `launch_cache.py` takes, without sizes and
+without the user's calls: what is the same in many graphs, as the counters of a size, remembers the first one.
+How sizes follow from the value of the Variable is worked out from the three, as `schedule/growth.py` does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_COPIED_BYTES = 1 << 16
 
 
 class Graph(Protocol):
-    """A graph with its memory numbered: `repeats.py` says what its parts are."""
+    """A graph with its memory numbered: `launch_cache.py` says what its parts are."""
 
     order: list[UOp]
     number: dict[UOp, int]

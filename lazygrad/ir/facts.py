@@ -189,7 +189,7 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     boundaries: tuple[Any, ...]
     """schedule/kernelize: for each output why the kernel ends there, a Boundary."""
 
-    kept_rows: tuple[Any, ...]
+    staged_rows: tuple[Any, ...]
     """schedule/kernelize: of which values it keeps a row for several loops, each a Kept."""
 
     only_copy: Literal[True]

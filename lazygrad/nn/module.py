@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Self
 from ..device import Devices
 from ..dtype import DTypeSaid, dtypes, says_dtype, to_dtype
 from ..tensor import Tensor
-from ..tensor.likeness import cuda_name
+from ..tensor.creation_like import cuda_name
 from ..tensor.modes import mode
 from ..tensor.observer import observing
 from ..tensor.signatures import DTypeLike

@@ -13,9 +13,9 @@ import textwrap
 from collections.abc import Container, Sequence
 from typing import Any
 
+from ..codegen.aligned_chunks import memory_of, shared_memory
 from ..codegen.compile import stages
 from ..codegen.differences import differing, values_of
-from ..codegen.in_step import memory_of, shared_memory
 from ..codegen.intervals import epsilon, roundings, with_bounds
 from ..codegen.nests import nests_of
 from ..codegen.one_pass import stores_apart

@@ -87,7 +87,7 @@ def reasons(item: ScheduleItem) -> list[str]:
         trip = f"{buffer.nbytes * (1 + readers):,} bytes{read}"
         by = _asked_by(boundary.origin)
         lines.append(f"stores {buffer.size:,} {buffer.dtype!r}: {boundary.reason}; {trip}{by}")
-    for kept in item.kernel.facts.get("kept_rows", ()):
+    for kept in item.kernel.facts.get("staged_rows", ()):
         by = _asked_by(kept.origin)
         lines.append(f"kept in the kernel, a row of {kept.nbytes:,} bytes: several loops need it{by}")
     return lines

@@ -2,8 +2,9 @@
 
 A method that has a recipe (`shape/recipe.py`) makes the same nodes of the same kinds of inputs. So its result
 may be put off: a `Call` remembers the recipe and the inputs, other calls among them. Where a graph of calls
-is asked for that was met before, its list of kernels is found by the calls alone (`engine/repeats.py`), and
-the nodes are never made. Everybody else asks for the node, and gets the one that the method would have made.
+is asked for that was met before, its list of kernels is found by the calls alone
+(`engine/launch_cache.py`), and the nodes are never made. Everybody else asks for the node, and gets the one
+that the method would have made.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a sum is of: products of distances from means over its own axes.
 
-It is read off the graph that is asked for, before the sum of a mean is rewritten: see `shifted_sums.py`.
+It is read off the graph that is asked for, before the sum of a mean is rewritten: see `moments.py`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 
-from ..codegen.in_step import pieces_in_step
+from ..codegen.aligned_chunks import aligned_chunks
 from ..codegen.lower import lower
 from ..codegen.nests import nests_of
 from ..codegen.opt import OptOps
@@ -119,7 +119,7 @@ def ast_of(template: Template, numbers: Sequence[int]) -> UOp | None:
 
 def pieces_of(ast: UOp, target: Target) -> int:
     """Into how many pieces that keep step a kernel of nests is cut; 1 where it is not."""
-    found = pieces_in_step(tuple([lower(nest) for nest in nests_of(ast)]), target)
+    found = aligned_chunks(tuple([lower(nest) for nest in nests_of(ast)]), target)
     if found is None:
         return 1
     return next(opt.amount or 1 for opt in found[0] if opt.op is OptOps.THREAD)

@@ -14,7 +14,7 @@ from ..shape.sizes import vmax
 from ..shape.tracker import ShapeTracker
 from ..target import Target
 from .indices import Indices, size_of
-from .kept_rows import Rows
+from .staged_rows import Rows
 
 
 class Group:

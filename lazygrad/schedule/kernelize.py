@@ -338,7 +338,7 @@ def _bind(template: Template, asked: Asked) -> None:
             made[number, position] = assign
         node.facts["outputs"] = tuple(weakref.ref(assign) for assign in outputs)
         node.facts["boundaries"] = kernel.boundaries
-        node.facts["kept_rows"] = kernel.kept
+        node.facts["staged_rows"] = kernel.kept
         node.facts["turn"] = count, number
         if kernel.ast.op is Ops.COPY and kernel.outputs[0].into is None:
             node.facts["only_copy"] = True

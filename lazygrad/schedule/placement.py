@@ -1,5 +1,5 @@
 """Where does a value live? INLINE, recomputed where used; STAGE, a row of it kept in the kernel
-(`kept_rows.py`); or STORE, written to a buffer: a kernel boundary.
+(`staged_rows.py`); or STORE, written to a buffer: a kernel boundary.
 
 The graph is walked from its results down. Every node comes with the *index tuples* at which its consumers
 need it: the same index expressions that lowering will make, so that "how often is this computed" is counted
@@ -32,11 +32,11 @@ from .graph import is_generated
 from .group import Group, numel
 from .in_memory import is_held
 from .indices import ANYWHERE, CONTINUES, Indices, are_all, block_of, free_ranges, size_of, through
+from .moments import Moment
 from .nested_sums import NestedSums
 from .one_pass import OnePasses
 from .plain import PlainGraph
-from .reduces_in_parts import ENOUGH_ON_A_GRID
-from .shifted_sums import Moment
+from .split_reduce import ENOUGH_ON_A_GRID
 from .versions import device_name
 from .weights import ONCE, Weights, operations_on, sums_rows, widens_memory
 

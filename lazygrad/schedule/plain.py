@@ -21,16 +21,16 @@ from ..target import Target
 from .chosen_terms import chosen, products_chosen_from
 from .exchanged_sums import SumsOfPowers
 from .graph import Asked, is_generated, toposort_effective
+from .im2col import im2col
 from .in_memory import in_order, is_held, is_whole
 from .joins import joined
+from .moments import Moment, Moments
 from .products_apart import apart
 from .reduces import LINKS, Chains, as_one
-from .reduces_in_parts import in_parts
 from .reduces_of_repeats import repeat_rules
-from .shifted_sums import Moment, ShiftedSums
+from .split_reduce import split_reduce
 from .sums_in_blocks import in_blocks
 from .versions import effective, rebased
-from .windows_in_order import in_order as windows_in_order
 
 
 @dataclass
@@ -170,12 +170,10 @@ EXCHANGED = Step(
     "a sum over a sum of products is one over a known sum of those",
 )
 REPEATS = Step("repeats", repeat_rules, "no loop runs along an axis on which its source only repeats")
-WINDOWS = Step(
-    "windows", windows_in_order, "overlapping windows of small images are read from memory in order"
-)
+WINDOWS = Step("windows", im2col, "overlapping windows of small images are read from memory in order")
 PRODUCTS = Step("products", apart, "on a grid no sum is over more than one product of matrices")
 BLOCKS = Step("blocks", in_blocks, "a long sum of products is a sum over blocks that fit a cache")
-PARTS = Step("parts", in_parts, "a long reduction to few results is parts, which all cores share")
+PARTS = Step("parts", split_reduce, "a long reduction to few results is parts, which all cores share")
 JOINS = Step("joins", joined, "parts of a join are copied as they are, or computed by few kernels")
 MEMORY = Step("memory", memory_rules, "no DETACH is left; what is read from memory is a node in memory")
 
@@ -199,7 +197,7 @@ def plain(asked: Asked, target: Target, choose: bool = False) -> PlainGraph:
     graph = PlainGraph(asked)
     value, wanted = graph.value, set(asked.roots)
     chains = Chains(asked.order, asked.roots)
-    powers, shifts = SumsOfPowers(), ShiftedSums(asked.order, target)
+    powers, shifts = SumsOfPowers(), Moments(asked.order, target)
     graph.moments, graph.means = shifts.moments, shifts.means
     for node in asked.order:
         if is_held(node) or not node.src or node.op in (Ops.BIND, Ops.CONST):

@@ -26,9 +26,9 @@ from ..shape.view import ranges_over
 from ..simplify.validity import has_division, limits, simplified
 from ..target import Target
 from .asking import near
+from .im2col import is_worth_storing
 from .reduces_of_repeats import axes_of_repeats
 from .versions import effective
-from .windows_in_order import is_worth_storing
 
 LINKS = MOVEMENT | {Ops.REDUCE_AXIS, Ops.DETACH}
 #: One reduction may take this many times the steps of the chain: it needs no memory in between.

@@ -34,7 +34,7 @@ from ..shape.view import View, ranges_over
 from ..target import Target
 from .asking import near
 from .powers import is_shifted
-from .reduces_in_parts import sum_of_sums
+from .split_reduce import sum_of_sums
 
 #: Vectors side by side in a panel that has to fit half of the second cache: sums longer than the fewer allow
 #: are cut, into blocks that fit the more, or at least the fewer.

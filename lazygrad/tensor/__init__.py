@@ -8,7 +8,7 @@ face of all (face.py); none derives from another, none imports another for its m
 
 import sys
 
-from . import assigning, backward, computing, copying, creation, custom_kernels, exchange, host, likeness
+from . import assigning, backward, computing, copying, creation, custom_kernels, exchange, host, creation_like
 from . import numpy_calls, scanning, sharding, showing
 from .elementwise import activation, arithmetic, bessel, casting, comparison, division, floats, functions
 from .elementwise import gamma, incomplete_gamma, logic, operands, rounding, special
@@ -46,7 +46,7 @@ FAMILIES: tuple[type[Tensor], ...] = (
     host.Host, exchange.Exchange, numpy_calls.NumpyCalls, showing.Showing, custom_kernels.CustomKernels,
     scanning.Scanning,
     # new tensors
-    creation.Creation, likeness.Likeness, sampling.Sampling, distributions.Distributions,
+    creation.Creation, creation_like.CreationLike, sampling.Sampling, distributions.Distributions,
     # element by element
     casting.Casting, operands.Operands, arithmetic.Arithmetic, division.Division, rounding.Rounding,
     comparison.Comparison, choosing.Choosing, logic.Logic, floats.Floats, functions.Functions,

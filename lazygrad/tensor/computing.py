@@ -7,8 +7,8 @@ from typing import Any, Self
 
 from ..config import Context
 from ..device.world import world
+from ..engine.launch_cache import realize as realize_nodes
 from ..engine.realize import failure_observers
-from ..engine.repeats import realize as realize_nodes
 from ..inspection.kernels import InspectedKernel, inspect
 from ..inspection.targets import planned_for
 from ..ir.device import device_of

@@ -182,7 +182,7 @@ class Tensor(TensorCore):
     def triu(self, diagonal: builtins.int = 0) -> Tensor: 'Zeros below a diagonal of the last two axes (0 is the main one).\n\n>>> Tensor([[1, 2], [3, 4]]).triu().tolist()\n[[1, 2], [0, 4]]'
     def diag(self, diagonal: builtins.int = 0) -> Tensor: 'A matrix with this 1-d tensor as its diagonal; of a matrix, its diagonal.\n\n>>> Tensor([1, 2]).diag().tolist()\n[[1, 0], [0, 2]]'
 
-    # likeness
+    # creation_like
     def randint_like(self, low: builtins.int, high: builtins.int | None = None, **more: Any) -> Tensor: 'Whole numbers from low (0 if only one bound is given) to high, which is not included, in the shape,\ndtype and on the device of this tensor.\n\n>>> Tensor([1, 2]).randint_like(3, 4).tolist()\n[3, 3]'
     def new_full(self, size: Any, fill_value: ConstType, **more: Any) -> Tensor: 'One value in a shape, in the dtype and on the device of this tensor.\n\n>>> Tensor([1.0]).new_full((2,), 3).tolist()\n[3.0, 3.0]'
     def new_zeros(self, *size: Any, **more: Any) -> Tensor: 'Zeros in the dtype and on the device of this tensor.\n\n>>> Tensor([1]).new_zeros(2).tolist()\n[0, 0]'
@@ -1003,7 +1003,7 @@ class Tensor(TensorCore):
     def multilabel_margin_loss(self, target: Tensor, reduction: str = 'mean') -> Tensor: 'Σ max(0, 1 - (x[y] - x[i])) over wanted classes y and others i, divided by the number of classes.\n\ntarget  of the shape (batch, classes) or (classes,): class numbers, up to the first negative one\n\n>>> Tensor([[0.0, 1.0]]).multilabel_margin_loss(Tensor([[0, -1]])).item()\n1.0'
     def multilabel_soft_margin_loss(self, target: Tensor, weight: Tensor | None = None, reduction: str = 'mean') -> Tensor: 'The mean over classes of the cross entropy of logits with 0 or 1, for each sample.\n\n>>> Tensor([[0.0, 0.0]]).multilabel_soft_margin_loss(Tensor([[0.0, 1.0]])).item()\n0.6931471824645996'
     def ctc_loss(self, targets: Tensor, input_lengths: Tensor | Sequence[builtins.int], target_lengths: Tensor | Sequence[builtins.int], blank: builtins.int = 0, reduction: str = 'mean', zero_infinity: builtins.bool = False) -> Tensor: 'Minus the log probability of texts, summed over all their alignments (Graves et al. 2006).\n\nself            log probabilities (times, batch, classes), or (times, classes)\ntargets         (batch, longest), or all texts one after another in a 1-d tensor\ninput_lengths   how many times count, of each sample; where none do, an empty text has the loss 0\ntarget_lengths  how many classes a text has, of each sample\nblank           the class that separates\nzero_infinity   texts that do not fit count 0 instead of infinity\n\nThe gradient is PyTorch\'s: that with respect to logits of which these are the log_softmax. That of a\ntext that does not fit is 0, where PyTorch\'s is NaN without `zero_infinity`.\n\n"mean" divides each loss by the length of its text first.\n\n>>> logs = Tensor([[[0.5, 0.5]], [[0.5, 0.5]]]).log()\n>>> print(round(logs.ctc_loss(Tensor([[1]]), [2], [1]).item(), 4))\n0.2877'
-    def _lengths(self, lengths: Any, batch: builtins.int) -> Tensor: ...
+    def _lengths(self, lengths: Any, batch: builtins.int, most: sint, name: str) -> Tensor: ...
     def _padded_texts(self, texts: Tensor, sizes: Tensor, batch: builtins.int) -> Tensor: ...
 
     # neural.losses

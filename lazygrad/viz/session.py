@@ -317,7 +317,7 @@ class Session:
                 row["number"],
                 tuple(memory),
                 facts.get("boundaries", ()),
-                facts.get("kept_rows", ()),
+                facts.get("staged_rows", ()),
             )
         )
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Context, Tensor, TinyJit, Variable, nn
-from lazygrad.engine import repeats
+from lazygrad.engine import launch_cache
 from lazygrad.engine.call_lists import OfCalls
 from lazygrad.ir import uop
 from lazygrad.ir.ops import Ops
@@ -302,10 +302,10 @@ def test_bound_variables_are_those_of_the_turn() -> None:
 def test_flags_of_the_moment_at_which_it_is_computed() -> None:
     x, y = memory(1, 2), memory(0, 1)
     later = put_off(lambda: (x + y).exp())
-    lists = len(repeats._ready)
+    lists = len(launch_cache._ready)
     with Context(NOOPT=1):
         close(later, np.exp([1, 3]))
-    assert len(repeats._ready) == lists
+    assert len(launch_cache._ready) == lists
     with Context(CHECK=1):
         close((x + y).exp(), np.exp([1, 3]))
 
@@ -443,7 +443,7 @@ def test_lists_are_kept_by_what_makes_the_calls() -> None:
     """A recipe that was forgotten is another one when it is recorded again."""
     x, y = memory(1, 2), memory(0, 1)
     put_off(lambda: x + y)
-    assert any(type(found) is OfCalls for found in repeats._ready.values())
+    assert any(type(found) is OfCalls for found in launch_cache._ready.values())
     recipes.forget()
     for _ in range(TURNS):
         assert (x - y).tolist() == [1, 1]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from lazygrad import Context, Tensor
+from lazygrad.codegen.aligned_chunks import in_pieces, shared_memory
 from lazygrad.codegen.chosen import chosen, lowered
-from lazygrad.codegen.in_step import in_pieces, shared_memory
 from lazygrad.codegen.nests import nests_of
 from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts
 from lazygrad.codegen.price import prices_for

@@ -8,7 +8,7 @@ here is a candidate, and the one of the least predicted time is taken (`grid_tim
 3. The threads of a workgroup share the longest reduction, or none.
 4. Neighbours of the outputs are threads of one workgroup, in a row or in a rectangle.
 
-What stores in order is shared out along the axes whose places never meet (`places_apart.py`), in rows.
+What stores in order is shared out along the axes whose places never meet (`disjoint_stores.py`), in rows.
 """
 
 from __future__ import annotations

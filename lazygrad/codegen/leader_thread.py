@@ -29,7 +29,7 @@ class Guard(Block):
         self.condition, self.items = condition, items
 
 
-def guard_first_thread(body: Block) -> None:
+def guard_leader_thread(body: Block) -> None:
     """Put what leads to the last STOREs of each Block, and to nothing else, behind their condition."""
     for block in list(body.walk()):
         stores = _last_stores(block)

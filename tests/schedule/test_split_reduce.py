@@ -8,7 +8,7 @@ import pytest
 from lazygrad import Tensor, dtypes
 from lazygrad.device import GlobalCounters
 from lazygrad.ir.ops import Ops
-from lazygrad.schedule.reduces_in_parts import LONG, in_parts
+from lazygrad.schedule.split_reduce import LONG, split_reduce
 from lazygrad.shape import shape_of
 from lazygrad.target import Target
 
@@ -20,7 +20,7 @@ SCALAR = Target("PYTHON")
 def found(tensor: Tensor, target: Target = CPU) -> list[tuple[int, ...]]:
     """For each reduction below a tensor after the cut, the shape that it reads, the lowest first."""
     (whole,) = (node for node in tensor.uop.toposort() if node.op is Ops.REDUCE_AXIS)
-    nodes = in_parts(whole, target).toposort()
+    nodes = split_reduce(whole, target).toposort()
     return [shape_of(node.src[0]) for node in nodes if node.op is Ops.REDUCE_AXIS]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from lazygrad import Context, Tensor, Variable, dtypes, nn
 from lazygrad.device import GlobalCounters
-from lazygrad.engine import repeats
+from lazygrad.engine import launch_cache
 from lazygrad.schedule import kernelize
 
 
@@ -33,7 +33,7 @@ def both(loop):
     """What a loop gives with lists, and where everything is planned."""
     kernelize.clear_templates()
     found = loop()
-    assert any(repeats._ready.values()), "a list was kept"
+    assert any(launch_cache._ready.values()), "a list was kept"
     with Context(CACHELEVEL=0):
         assert found == loop()
     return found
@@ -68,7 +68,7 @@ def test_bound_variables_have_their_values_of_now():
     x, n = Tensor([1.0, 2.0]).realize(), Variable("n", 1, 100)
     found = [(x + n.bind(value)).tolist() for value in (5, 6, 7, 8, 9, 5)]
     assert found == [[1.0 + value, 2.0 + value] for value in (5, 6, 7, 8, 9, 5)]
-    assert any(repeats._ready.values())
+    assert any(launch_cache._ready.values())
 
 
 def test_symbolic_sizes():
@@ -261,12 +261,12 @@ def test_a_list_keeps_no_memory_of_a_turn():
 
 
 def test_old_structures_are_forgotten(monkeypatch):
-    monkeypatch.setattr(repeats, "MAX_KEPT", 8)
+    monkeypatch.setattr(launch_cache, "MAX_KEPT", 8)
     for size in range(1, 20):
         x = Tensor.ones(size).contiguous().realize()
         for _ in range(4):
             (x + 1).realize()
-    assert 0 < len(repeats._ready) <= 8
+    assert 0 < len(launch_cache._ready) <= 8
 
 
 def test_threads_write_once_each():

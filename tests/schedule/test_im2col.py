@@ -11,7 +11,7 @@ from lazygrad import Device, Tensor
 from lazygrad.codegen.compile import stages
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.text import loops_text
-from lazygrad.schedule.windows_in_order import in_order
+from lazygrad.schedule.im2col import im2col
 from lazygrad.shape import shape_of
 from lazygrad.target import Memory, Target
 
@@ -21,7 +21,7 @@ SMALL = Target("CPU", vector_bytes=32, vector_registers=16, memory=Memory((4 << 
 def stored(tensor: Tensor, target: Target = SMALL) -> list[tuple[int, ...]]:
     """The shapes of what is stored for the one sum of a tensor, without axes of one element."""
     (whole,) = (node for node in tensor.uop.toposort() if node.op is Ops.REDUCE_AXIS)
-    made = in_order(whole, target) or whole
+    made = im2col(whole, target) or whole
     nodes = [node for node in made.toposort() if node.op is Ops.CONTIGUOUS]
     return [tuple(size for size in shape_of(node) if size != 1) for node in nodes]
 

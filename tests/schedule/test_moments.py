@@ -10,10 +10,10 @@ import pytest
 
 from lazygrad import Context, Tensor
 from lazygrad.ir.ops import Ops
-from lazygrad.schedule import shifted_sums
+from lazygrad.schedule import moments
 from lazygrad.schedule.graph import Asked
+from lazygrad.schedule.moments import blocks_of
 from lazygrad.schedule.plain import plain
-from lazygrad.schedule.shifted_sums import blocks_of
 from lazygrad.target import Memory, Target
 
 pytestmark = pytest.mark.choice
@@ -26,7 +26,7 @@ CPU = Target("CPU", vector_bytes=32, vector_registers=16, memory=CACHES)
 @pytest.fixture
 def blocks_of_16(one_pass_always: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are never near for a second walk, and blocks are short."""
-    monkeypatch.setattr(shifted_sums, "_room", lambda strip, itemsize, target: (0, 16))
+    monkeypatch.setattr(moments, "_room", lambda strip, itemsize, target: (0, 16))
 
 
 def spread(x: Any) -> Any:
@@ -221,7 +221,7 @@ def test_as_exact_as_two_walks(
     Tensor.realize(made, center)
     about = ((wide - center.numpy()[:, None].astype(np.float64)) ** 2).mean(-1)
     np.testing.assert_allclose(made.numpy(), about, rtol=1e-6)
-    monkeypatch.setattr(shifted_sums, "pays", lambda nbytes, target: False)
+    monkeypatch.setattr(moments, "pays", lambda nbytes, target: False)
     whole = spread(Tensor(rows).realize()).numpy()
     errors = [np.abs(each / wide.var(-1) - 1).max() for each in (made.numpy(), whole)]
     ratio = np.abs(wide.mean(-1)).max() / wide.std(-1).min()

@@ -42,8 +42,8 @@ from ..target import Target
 from .asking import near
 from .distances import Condition, Terms, is_sum, masked, terms_of
 from .group import numel
-from .reduces_in_parts import STRIP, Blocks, beside, cut_into, over_blocks, parts_of, within_blocks
 from .reduces_of_repeats import axes_of_repeats
+from .split_reduce import STRIP, Blocks, beside, cut_into, over_blocks, parts_of, within_blocks
 from .versions import effective
 
 #: The share of the second cache that a row may take which is walked twice, and of the first one that is for a
@@ -75,7 +75,7 @@ class Moment(NamedTuple):
     walk: int
 
 
-class ShiftedSums:
+class Moments:
     """The sums of a walk that are of distances from others.
 
     sums     such a sum → its terms              cuts   the sum of a mean → its blocks; none: it stays whole

@@ -45,7 +45,7 @@ WHOLE = 256
 Blocks = Mapping[int, tuple[int, int]]
 
 
-def in_parts(node: UOp, target: Target) -> UOp:
+def split_reduce(node: UOp, target: Target) -> UOp:
     """A reduction in parts where it is long and has few results, or where OPTS says so; else itself."""
     if target.vector_bytes == 0 and not target.grid:
         return node

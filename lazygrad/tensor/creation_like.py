@@ -11,7 +11,7 @@ from .face import Tensor
 from .signatures import DTypeLike
 
 
-class Likeness(Tensor):
+class CreationLike(Tensor):
     """Methods that make a tensor like this one."""
 
     def randint_like(self, low: int, high: int | None = None, **more: Any) -> Tensor:

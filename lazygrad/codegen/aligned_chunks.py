@@ -67,15 +67,15 @@ class Cut(NamedTuple):
     spans: dict[int, int]
 
 
-def pieces_in_step(nests: tuple[UOp, ...], target: Target) -> list[list[Opt]] | None:
+def aligned_chunks(nests: tuple[UOp, ...], target: Target) -> list[list[Opt]] | None:
     """The Opts of nests (form 3) in pieces that keep step; None where there are none, or where the nests are
     done earlier one by one, each in the pieces that it has alone, if there is a core for each piece.
     """
-    return _in_step(nests, target, OPTS.value)
+    return _aligned_chunks(nests, target, OPTS.value)
 
 
 @functools.lru_cache(256)
-def _in_step(nests: tuple[UOp, ...], target: Target, answers: str) -> list[list[Opt]] | None:
+def _aligned_chunks(nests: tuple[UOp, ...], target: Target, answers: str) -> list[list[Opt]] | None:
     if target.grid or target.threads < 2:
         return None
     choices = [chosen(nest, target) for nest in nests]

@@ -58,7 +58,7 @@ def is_worth_storing(
     return caches <= MOST and products >= (USES if caches <= 1 else uses) * count
 
 
-def in_order(node: UOp, target: Target) -> UOp | None:
+def im2col(node: UOp, target: Target) -> UOp | None:
     """A sum (REDUCE_AXIS) of products with overlapping windows, of windows in memory; None of another one."""
     if node.arg.op is not Ops.ADD or not dtypes.is_float(node.dtype):
         return None

@@ -14,6 +14,7 @@ from ..gradient import MAX_CHOICES, choice
 from ..ir.device import device_of
 from ..ir.index import sint
 from ..ir.ops import ELEMENTWISE, Ops
+from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker, expand, reshape, shrink
 from ..shape.rules import shape_of
@@ -24,13 +25,8 @@ from .in_memory import in_order, is_copied_as_it_is, is_held, is_number, is_whol
 MAX_STEPS = 64
 
 
-def joined(copy: UOp) -> UOp | None:
-    """A COPY of several plain values: one after another along their first axis, in memory of a device.
-
-    None of another node.
-    """
-    if copy.op is not Ops.COPY or len(copy.src) < 3:
-        return None
+def joined(copy: UOp) -> UOp:
+    """A COPY of several plain values: one after another along their first axis, in memory of a device."""
     *parts, device = copy.src
     made = None
     if all(device_of(part) in (None, device.arg) for part in parts):
@@ -43,6 +39,9 @@ def joined(copy: UOp) -> UOp | None:
     if made is base and made.op is not Ops.CONST:
         return made
     return UOp(Ops.CONTIGUOUS, made.dtype, (made,))
+
+
+join_rules = PatternMatcher([(UPat(Ops.COPY, src=(UPat(), UPat(), UPat(), ...), name="copy"), joined)])
 
 
 class _Alike:

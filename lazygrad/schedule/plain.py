@@ -23,7 +23,7 @@ from .exchanged_sums import SumsOfPowers
 from .graph import Asked, is_generated, toposort_effective
 from .im2col import im2col
 from .in_memory import in_order, is_held, is_whole
-from .joins import joined
+from .joins import join_rules
 from .moments import Moment, Moments
 from .products_apart import apart
 from .reduces import LINKS, Chains, as_one
@@ -174,7 +174,7 @@ WINDOWS = Step("windows", im2col, "overlapping windows of small images are read 
 PRODUCTS = Step("products", apart, "on a grid no sum is over more than one product of matrices")
 BLOCKS = Step("blocks", in_blocks, "a long sum of products is a sum over blocks that fit a cache")
 PARTS = Step("parts", split_reduce, "a long reduction to few results is parts, which all cores share")
-JOINS = Step("joins", joined, "parts of a join are copied as they are, or computed by few kernels")
+JOINS = Step("joins", join_rules, "parts of a join are copied as they are, or computed by few kernels")
 MEMORY = Step("memory", memory_rules, "no DETACH is left; what is read from memory is a node in memory")
 
 #: What a walk does, in the order in which a node meets it. The first of CHOSEN and SHIFTED that changes a sum

@@ -2,8 +2,8 @@
 
 Quick ones run by default; of rows that are many of a kind a share does, and the others are slow. Of slow ones
 a run with `-m slow` plays one in so many of each kind. All of it is drawn by lot: a digest of a test's id and
-of FUZZ_SEED, which `.ci/run` takes from the commit, so that others are drawn each time and a week of commits
-plays them all. EXHAUSTIVE=1 plays every slow one. `--share I/N` plays the I-th of N parts of what is left;
+of FUZZ_SEED, which `.ci/run` takes from the commit, so that others are drawn each time, and in
+time all. EXHAUSTIVE=1 plays every slow one. `--share I/N` plays the I-th of N parts of what is left;
 FUZZ_SEED has no say in which tests a part has.
 """
 

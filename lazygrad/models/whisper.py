@@ -243,7 +243,8 @@ def _of_ctranslate2(place: pathlib.Path) -> tuple[Sizes, Source, dict[str, Any]]
 
     for name, value in file.attributes.items():
         usual = _USUAL.get(name, 0)
-        if value != usual and name not in _OTHERS and not name.endswith("_scale"):
+        is_scale = name.removesuffix("_scale") in file.tensors  # of integers, one for all of a weight
+        if value != usual and name not in _OTHERS and not is_scale:
             raise NotImplementedError(f"{path}: {name}={value} is not known, only {usual}")
 
     def shape(name: str, axes: int) -> tuple[int, ...]:

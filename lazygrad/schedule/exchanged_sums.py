@@ -74,7 +74,6 @@ class SumsOfPowers:
         return None
 
 
-#: Of sums, where the SumsOfPowers below them are known.
 def _is_plain_sum(node: UOp) -> bool:
     """Whether a node sums floats along one axis, all of its sizes known."""
     if node.op is not Ops.REDUCE_AXIS or node.arg.op is not Ops.ADD or len(node.arg.axes) != 1:

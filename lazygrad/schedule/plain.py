@@ -159,9 +159,9 @@ class Step(NamedTuple):
 
 SUMS = Step("sums of sums", as_one, "a sum of sums is one sum, where that recomputes little")
 CHOSEN = Step("chosen terms", chosen, "a product of which a sum has one term left is that term")
-SHIFTED = Step(
-    "shifted sums",
-    lambda made, shifts, node, value: shifts.rewritten(made, node, value),
+MOMENTS = Step(
+    "moments",
+    lambda made, moments, node, value: moments.rewritten(made, node, value),
     "long sums of distances from a mean are of blocks, about means of their own",
 )
 EXCHANGED = Step(
@@ -170,16 +170,16 @@ EXCHANGED = Step(
     "a sum over a sum of products is one over a known sum of those",
 )
 REPEATS = Step("repeats", repeat_rules, "no loop runs along an axis on which its source only repeats")
-WINDOWS = Step("windows", im2col, "overlapping windows of small images are read from memory in order")
+IM2COL = Step("im2col", im2col, "overlapping windows of small images are read from memory in order")
 PRODUCTS = Step("products", apart, "on a grid no sum is over more than one product of matrices")
 BLOCKS = Step("blocks", in_blocks, "a long sum of products is a sum over blocks that fit a cache")
-PARTS = Step("parts", split_reduce, "a long reduction to few results is parts, which all cores share")
+SPLIT = Step("split reduce", split_reduce, "a long reduction to few results is parts, which all cores share")
 JOINS = Step("joins", join_rules, "parts of a join are copied as they are, or computed by few kernels")
 MEMORY = Step("memory", memory_rules, "no DETACH is left; what is read from memory is a node in memory")
 
-#: What a walk does, in the order in which a node meets it. The first of CHOSEN and SHIFTED that changes a sum
-#: decides; so does the first of those from REPEATS to PARTS, and of JOINS and MEMORY.
-STEPS = (SUMS, CHOSEN, SHIFTED, EXCHANGED, REPEATS, WINDOWS, PRODUCTS, BLOCKS, PARTS, JOINS, MEMORY)
+#: What a walk does, in the order in which a node meets it. The first of CHOSEN and MOMENTS that changes a sum
+#: decides; so does the first of those from REPEATS to SPLIT, and of JOINS and MEMORY.
+STEPS = (SUMS, CHOSEN, MOMENTS, EXCHANGED, REPEATS, IM2COL, PRODUCTS, BLOCKS, SPLIT, JOINS, MEMORY)
 
 #: What is stored or copied, and so meets JOINS and MEMORY.
 _IN_MEMORY = memory_rules.ops()
@@ -197,8 +197,8 @@ def plain(asked: Asked, target: Target, choose: bool = False) -> PlainGraph:
     graph = PlainGraph(asked)
     value, wanted = graph.value, set(asked.roots)
     chains = Chains(asked.order, asked.roots)
-    powers, shifts = SumsOfPowers(), Moments(asked.order, target)
-    graph.moments, graph.means = shifts.moments, shifts.means
+    powers, moments = SumsOfPowers(), Moments(asked.order, target)
+    graph.moments, graph.means = moments.moments, moments.means
     for node in asked.order:
         if is_held(node) or not node.src or node.op in (Ops.BIND, Ops.CONST):
             value[node] = node
@@ -216,7 +216,7 @@ def plain(asked: Asked, target: Target, choose: bool = False) -> PlainGraph:
                 made = _on(node, src)
                 graph.chosen |= products_chosen_from(made)
                 whole = CHOSEN.made(made) if choose else None
-                whole = whole or SHIFTED.made(made, shifts, node, value)
+                whole = whole or MOMENTS.made(made, moments, node, value)
             made = whole or _reduction(EXCHANGED.made(made, powers) or made, target, node in wanted)
             powers.note(made)
         else:
@@ -258,10 +258,10 @@ def _reduction(node: UOp, target: Target, is_result: bool) -> UOp:
             return UOp(Ops.CONTIGUOUS, node.dtype, (made,))
         return made
     made = (
-        WINDOWS.made(reduce, target)
+        IM2COL.made(reduce, target)
         or PRODUCTS.made(reduce, target)
         or BLOCKS.made(reduce, target)
-        or PARTS.made(reduce, target)
+        or SPLIT.made(reduce, target)
     )
     return node if made is None else rebased(node, made)
 

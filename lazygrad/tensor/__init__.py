@@ -8,7 +8,7 @@ face of all (face.py); none derives from another, none imports another for its m
 
 import sys
 
-from . import assigning, backward, computing, copying, creation, custom_kernels, exchange, host, creation_like
+from . import assigning, backward, computing, copying, creation, creation_like, custom_kernels, exchange, host
 from . import numpy_calls, scanning, sharding, showing
 from .elementwise import activation, arithmetic, bessel, casting, comparison, division, floats, functions
 from .elementwise import gamma, incomplete_gamma, logic, operands, rounding, special

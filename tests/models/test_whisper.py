@@ -180,7 +180,14 @@ def test_damaged_models(tmp_path, changes, message):
         Whisper.load(ctranslate2_folder(tmp_path, changes))
 
 
-@pytest.mark.parametrize("name", [*_USUAL, "decoder/multi_query_attention", "encoder/pre_norm"])
+UNKNOWN = [
+    "decoder/multi_query_attention",
+    "encoder/pre_norm",
+    "decoder/layer_0/self_attention/queries_scale",
+]
+
+
+@pytest.mark.parametrize("name", [*_USUAL, *UNKNOWN])
 def test_attributes_that_are_not_those_of_whisper_are_refused(tmp_path, name):
     value = _USUAL.get(name, 0) + 1
     folder = ctranslate2_folder(tmp_path, {name: np.array(value, np.int8)})

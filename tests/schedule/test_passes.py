@@ -183,13 +183,13 @@ def chosen_term() -> UOp:
 STEPPED: dict[str, Callable[[], UOp]] = {
     "sums of sums": lambda: memory(4, 5, 6).sum(2).T.sum(1).uop,
     "chosen terms": chosen_term,
-    "shifted sums": lambda: memory(64, 1 << 18).var(1).uop,
+    "moments": lambda: memory(64, 1 << 18).var(1).uop,
     "exchanged sums": weighed_products,
     "repeats": lambda: memory(3, 1).expand(3, 5).sum(1).uop,
-    "windows": lambda: memory(1, 2, 3).conv1d(memory(16, 2, 3), padding=1).uop,
+    "im2col": lambda: memory(1, 2, 3).conv1d(memory(16, 2, 3), padding=1).uop,
     "products": two_products,
     "blocks": lambda: (memory(4, 1 << 17) @ memory(1 << 17, 4)).uop,
-    "parts": lambda: memory(1 << 22).sum().uop,
+    "split reduce": lambda: memory(1 << 22).sum().uop,
     "joins": joined,
     "memory": gathered,
 }

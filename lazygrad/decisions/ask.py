@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
@@ -157,4 +158,4 @@ def _said(text: str) -> _Answers:
 
 @functools.lru_cache(256)  # once for each
 def _tell(text: str) -> None:
-    print(f"OPTS={text}: decisions are answered at random, among the legal answers")
+    print(f"OPTS={text}: decisions are answered at random, among the legal answers", file=sys.stderr)

@@ -122,4 +122,6 @@ def test_debug_says_that_answers_are_random(capsys):
     with Context(CACHELEVEL=0, OPTS=f"random:{seed}", DEBUG=1):
         softmax()
     said = f"OPTS=random:{seed}: decisions are answered at random, among the legal answers"
-    assert said in capsys.readouterr().out
+    out, err = capsys.readouterr()
+    assert said in err
+    assert said not in out, "there stand rows"

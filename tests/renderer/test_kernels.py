@@ -116,8 +116,8 @@ CASES = [
 ]
 
 
-@functools.cache
 def ast_of(name: str) -> UOp:
+    """Scheduled anew each time: what is stored and what inlined depends on the processor and on OPTS."""
     return [item.ast for item in KERNELS[name][0]().schedule() if item.ast.op is not Ops.COPY][-1]
 
 

@@ -28,26 +28,29 @@ FLAGS = (
 )
 
 
-@functools.cache
 def run_script(script: str, **flags: str | int) -> str:
     """What a script prints, with only these flags set. Colours are off; times and pids are as they are."""
     return _run([sys.executable, "-c", textwrap.dedent(script)], flags)
 
 
 def _run(command: list[str], flags: dict[str, str | int]) -> str:
-    env = {name: text for name, text in os.environ.items() if name not in FLAGS}
+    env = {name: text for name, text in os.environ.items() if name not in FLAGS and name[:7] != "PYTEST_"}
     env |= {
         "PYTHONPATH": str(ROOT),
         "NO_COLOR": "1",
         "PYTHONIOENCODING": "utf-8",
         **{name: str(flag) for name, flag in flags.items()},
     }
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=env, timeout=PATIENCE)
+    return _printed(tuple(command), tuple(sorted(env.items())))
+
+
+@functools.cache
+def _printed(command: tuple[str, ...], env: tuple[tuple[str, str], ...]) -> str:
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=dict(env), timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-@functools.cache
 def run_file(name: str, *words: str, **flags: str | int) -> str:
     """What one of the scripts beside prints when compat runs it."""
     return _run([sys.executable, "-m", "lazygrad.compat", str(SCRIPTS / f"{name}.py"), *words], flags)

@@ -105,7 +105,7 @@ def in_pieces(threads: list[int], repeats: int) -> list[list[str]]:
         times = [f"{seconds * 1e6:.0f} us" for seconds in fastest]
         gain = f"{fastest[0] / fastest[-1]:.2f}"
         equal = "yes" if len(results) == 1 else "NO"
-        table.append([name, str(runner.spec.pieces), *times, gain, equal])
+        table.append([name, str(runner.spec.thread_chunks), *times, gain, equal])
     return table
 
 

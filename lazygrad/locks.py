@@ -21,7 +21,7 @@ V = TypeVar("V")
 # *** locks that a fork must not tear
 
 _fork_locks: list[Any] = []
-_held_by_fork: list[Any] = []
+_locked_by_fork: list[Any] = []
 
 
 def lock_across_fork() -> Any:
@@ -47,7 +47,7 @@ def _before_fork() -> None:
                 break
             held.append(lock)
         else:
-            _held_by_fork.extend(held)
+            _locked_by_fork.extend(held)
             return
         for taken in held:
             taken.release()
@@ -55,8 +55,8 @@ def _before_fork() -> None:
 
 
 def _after_fork() -> None:
-    while _held_by_fork:
-        _held_by_fork.pop().release()
+    while _locked_by_fork:
+        _locked_by_fork.pop().release()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork

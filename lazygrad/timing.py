@@ -86,15 +86,15 @@ class Profiling(contextlib.ContextDecorator):
     def _row(self, function: tuple[str, int, str], counted: tuple[Any, ...]) -> str:
         _, calls, own, total, callers = counted
         text = f"n:{calls:8d}  tm:{own * self.scale:7.2f}ms  tot:{total * self.scale:7.2f}ms"
-        text += f"  {_place(function):50s}"
+        text += f"  {_location(function):50s}"
         if callers:
             caller, spent = max(callers.items(), key=lambda item: item[1][2])
             share = spent[2] / own * 100 if own else 100.0
-            text += f" <- {share:3.0f}% {_place(caller)}"
+            text += f" <- {share:3.0f}% {_location(caller)}"
         return text.rstrip()
 
 
-def _place(function: tuple[str, int, str]) -> str:
+def _location(function: tuple[str, int, str]) -> str:
     """`folder/file:line:function`."""
     file, line, name = function
     return f"{'/'.join(file.split(os.sep)[-2:])}:{line}:{name}"

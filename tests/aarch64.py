@@ -163,7 +163,7 @@ class ARM64(CompiledDevice):
 
         def program(handles: tuple[Any, ...], vals: tuple[int, ...] = (), wait: bool = False) -> float | None:
             views = [handle.bytes[: handle.nbytes] for handle in handles]
-            emulator().call(library, entry, views, spec.outs, vals, spec.pieces)
+            emulator().call(library, entry, views, spec.outs, vals, spec.thread_chunks)
             return 0.0 if wait else None
 
         return program

@@ -4,8 +4,9 @@
     @pytest.mark.choice                    # one
 
 Such a test runs with no OPTS, on CPU and CLANG for one processor and so many cores, wherever it runs: what it
-expects holds on every machine. Its kernels run there too, as the text of a vector does on every processor; in
-processes that it starts CPU_TARGET names the processor where this one can execute it.
+expects holds on every machine. Its kernels run there too, as the text of a vector does on every processor,
+with all the instructions that this one has; in processes that it starts CPU_TARGET names the processor where
+this one can execute it.
 
 All others have to pass whatever is chosen: `OPTS=random:1 python -m pytest` is how to see it. So a test
 counts what is meant by it before it is given the mark. `python -m tests.choices` prints the list, which is
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -38,7 +40,7 @@ def pinned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Within the block every decision is answered as predicted for PROCESSOR with CORES."""
     from lazygrad.config import CPU_TARGET, OPTS
     from lazygrad.runtime import clang, cpu
-    from lazygrad.runtime._native import asked_processor
+    from lazygrad.runtime._native import requested_processor
     from lazygrad.target import PROCESSORS
     from lazygrad.target.processors import refined
 
@@ -49,11 +51,13 @@ def pinned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     found = {flag: flag.value for flag in (OPTS, CPU_TARGET)}
     CPU_TARGET.set_default(PROCESSOR)
     with contextlib.suppress(ValueError):
-        asked_processor()
+        requested_processor()
         monkeypatch.setenv("CPU_TARGET", PROCESSOR)
     CPU_TARGET.set_default(found[CPU_TARGET])
     OPTS.set_default("")
     monkeypatch.setattr(cpu, "host_target", here)
+    if CPU_TARGET.value not in ("", "native", PROCESSOR):  # it may lack what such a kernel converts half with
+        monkeypatch.setattr(cpu, "_compilers", [_own_compiler()])
     monkeypatch.setattr(clang, "host_target", here)
     renderers = _forget_targets()
     try:
@@ -62,6 +66,14 @@ def pinned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         OPTS.set_default(found[OPTS])
         monkeypatch.undo()
         _forget_targets(renderers)
+
+
+@functools.cache
+def _own_compiler() -> Any:
+    """Of this machine's own processor, whatever CPU_TARGET says."""
+    from lazygrad.runtime.cpu import LLVMCompiler
+
+    return LLVMCompiler(None)
 
 
 def _forget_targets(before: dict[str, Any] | None = None) -> dict[str, Any]:

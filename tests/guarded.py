@@ -47,12 +47,12 @@ class GuardedAllocator(HostAllocator):
         begin = address + PAGE + (0 if self.at_start else room - nbytes)
         seen = memoryview((ctypes.c_char * nbytes).from_address(begin)).cast("B")
         with table_lock:
-            GlobalCounters.held += nbytes
+            GlobalCounters.reserved += nbytes
         return Memory(begin, seen, nbytes, (address, whole))
 
     def free(self, handle: Any, options: BufferSpec = DEFAULT_SPEC, shared: bool = False) -> None:
         with table_lock:
-            GlobalCounters.held -= handle.nbytes
+            GlobalCounters.reserved -= handle.nbytes
         if shared:
             return
         assert _system.mprotect(*handle.owner, NOTHING) == 0

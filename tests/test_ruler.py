@@ -48,6 +48,10 @@ def test_numbers_that_decide_are_constants(package):
     assert sorted(line for _, line, _ in house.constants()) == [1, 3]
 
 
+def test_words_that_are_gone_are_in_no_name():
+    assert house.names_with(*house.words_to_go()) == []
+
+
 def test_a_name_with_a_word_to_go_is_found_but_not_in_the_phrase_that_is_the_fields():
     assert house.words_to_go()[1]["place"] == ["in_place"]
 
@@ -55,7 +59,7 @@ def test_a_name_with_a_word_to_go_is_found_but_not_in_the_phrase_that_is_the_fie
 def test_names_with_words(package):
     package(
         "def write_in_place(): pass\ndef place_of(): pass\ndef replaced(): pass\n"
-        "class FirstPlace:\n    where: int\n"
+        "class FirstPlace:\n    where: int\n    def __init__(self):\n        self.places = 0\n"
     )
     found = house.names_with(["place"], {"place": ["in_place"]})
     assert [what for _, _, what in found] == ["place_of: place", "FirstPlace: place"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from lazygrad import Tensor
 from lazygrad.ir.ops import Ops
-from lazygrad.schedule.in_memory import is_held
+from lazygrad.schedule.in_memory import is_materialized
 from lazygrad.schedule.versions import effective
 from lazygrad.shape.movement import below_movement
 from lazygrad.structure import structure_of
 
 
 def structure(x: Tensor) -> str:
-    return structure_of((x.uop,), is_held)
+    return structure_of((x.uop,), is_materialized)
 
 
 def memory(*shape: int) -> Tensor:
@@ -35,7 +35,7 @@ def test_what_was_planned_is_memory():
     x.schedule()
     planned = below_movement(effective(x.uop))
     assert [node.op for node in (planned, planned.src[1])] == [Ops.ASSIGN, Ops.KERNEL]
-    assert structure_of((planned, planned.src[1]), is_held)
+    assert structure_of((planned, planned.src[1]), is_materialized)
 
 
 def test_only_so_many_nodes_are_looked_at():
@@ -43,4 +43,4 @@ def test_only_so_many_nodes_are_looked_at():
     for number in range(9):
         deep, other = deep.exp(), other.exp() if number else other.sin()
     assert structure(deep) != structure(other)
-    assert structure_of((deep.uop,), is_held, 3) == structure_of((other.uop,), is_held, 3)
+    assert structure_of((deep.uop,), is_materialized, 3) == structure_of((other.uop,), is_materialized, 3)

@@ -60,7 +60,7 @@ def _graph(module: Any) -> Callable[..., Any]:
     from lazygrad import Tensor
     from lazygrad.torch.dtypes import from_torch_dtype
     from lazygrad.torch.graph import GraphFunction
-    from lazygrad.torch.memory import laid, lying, seen
+    from lazygrad.torch.memory import laid, lying, viewed
 
     [results] = next(node.args for node in module.graph.nodes if node.op == "output")
     said = [getattr(result, "meta", {}).get("val") for result in results]
@@ -72,7 +72,7 @@ def _graph(module: Any) -> Callable[..., Any]:
         for number, value in enumerate(given):
             if isinstance(value, torch.Tensor):
                 memory = Tensor.zeros(value.numel(), dtype=from_torch_dtype(value.dtype))
-                values[number] = seen(memory.contiguous().realize(), lying(value.shape, value.stride()))
+                values[number] = viewed(memory.contiguous().realize(), lying(value.shape, value.stride()))
         found = zip(function(values), said, strict=True)
         made = [
             laid(value, lying(like.shape, like.stride())).contiguous()

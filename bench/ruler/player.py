@@ -78,13 +78,13 @@ def _median(variant: Variant, budget: float) -> float:
 
 def _decisions(case: Case) -> list[dict[str, Any]]:
     """The decisions of the case but for Opts: name, structure, the answer, and others that are legal."""
-    from lazygrad.decisions import Asked, observers, text_of
+    from lazygrad.decisions import Decided, observers, text_of
     from lazygrad.programs.runners import clear_programs
     from lazygrad.schedule.kernelize import clear_templates
 
     found: dict[tuple[str, str], dict[str, Any]] = {}
 
-    def see(asked: Asked) -> None:
+    def see(asked: Decided) -> None:
         if asked.name == "opts":  # those are what a search is for
             return
         others = [text_of(each) for each in asked.others(random.Random(asked.structure))]

@@ -18,7 +18,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
           shared where it can be
     """
     if isinstance(obj, Tensor):
-        return _as_asked(as_array(obj), dtype, device, copy)
+        return _as_requested(as_array(obj), dtype, device, copy)
     if isinstance(obj, (bool, int, float, complex, list, tuple)):
         if copy is False:
             raise ValueError("asarray: numbers and lists are copied; copy=False cannot be")
@@ -28,10 +28,10 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     if copy is False and not shared:
         raise ValueError("asarray: an array that is not contiguous is copied; copy=False cannot be")
     mine = Array.from_numpy(array.copy() if copy or not shared else array)
-    return _as_asked(as_array(mine), dtype, device, copy and None)
+    return _as_requested(as_array(mine), dtype, device, copy and None)
 
 
-def _as_asked(x: Array, dtype: Any, device: Any, copy: bool | None) -> Any:
+def _as_requested(x: Array, dtype: Any, device: Any, copy: bool | None) -> Any:
     made = x if dtype is None else x.cast(to_dtype(dtype))
     made = made if device is None else made.to(device)
     if made is not x:
@@ -55,7 +55,7 @@ def _numpy_array(obj: Any) -> tuple[Any, bool]:
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array on the memory of an object with `__dlpack__`; a copy on another device, or if asked for."""
-    return _as_asked(as_array(Tensor.from_dlpack(x)), None, device, copy)
+    return _as_requested(as_array(Tensor.from_dlpack(x)), None, device, copy)
 
 
 def arange(

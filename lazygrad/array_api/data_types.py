@@ -21,7 +21,7 @@ DTYPES: dict[str, DType] = {
     "float32": dtypes.float32,
     "float64": dtypes.float64,
 }
-_KINDS: dict[str, Any] = {
+_CLASSES: dict[str, Any] = {
     "bool": dtypes.is_bool,
     "signed integer": lambda dtype: dtypes.is_int(dtype) and not dtypes.is_unsigned(dtype),
     "unsigned integer": dtypes.is_unsigned,
@@ -37,9 +37,11 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     if isinstance(kind, tuple):
         return any(isdtype(dtype, one) for one in kind)
     if isinstance(kind, str):
-        if kind not in _KINDS:
-            raise ValueError(f"isdtype: there is no kind {kind!r}; kinds are {', '.join(map(repr, _KINDS))}")
-        return bool(_KINDS[kind](to_dtype(dtype)))
+        if kind not in _CLASSES:
+            raise ValueError(
+                f"isdtype: there is no kind {kind!r}; kinds are {', '.join(map(repr, _CLASSES))}"
+            )
+        return bool(_CLASSES[kind](to_dtype(dtype)))
     return to_dtype(dtype) is to_dtype(kind)
 
 

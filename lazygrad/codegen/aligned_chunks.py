@@ -28,10 +28,10 @@ from ..ir.nest import ranges_of
 from ..ir.ops import COMPARISONS, Ops
 from ..ir.uop import UOp
 from ..target import Target
-from .chosen import chosen, launch_cycles
 from .opt import KernelOptError, Loops, Opt, OptOps, apply_opt, apply_opts
 from .opt.actions import MAX_PIECES
 from .opt.threads import FEWEST, PIECE
+from .select_opts import launch_cycles, select_opts
 
 
 def shared_memory(nests: Sequence[UOp]) -> frozenset[int]:
@@ -63,7 +63,7 @@ class Cut(NamedTuple):
     """A loop that may be cut into equal parts: its axis, its turns, and M of each memory that nests share."""
 
     axis: int
-    turns: int
+    iterations: int
     spans: dict[int, int]
 
 
@@ -78,10 +78,10 @@ def aligned_chunks(nests: tuple[UOp, ...], target: Target) -> list[list[Opt]] | 
 def _aligned_chunks(nests: tuple[UOp, ...], target: Target, answers: str) -> list[list[Opt]] | None:
     if target.grid or target.threads < 2:
         return None
-    choices = [chosen(nest, target) for nest in nests]
+    choices = [select_opts(nest, target) for nest in nests]
     plain = [[opt for opt in each.opts if opt.op is not OptOps.THREAD] for each in choices]
     cycles, fork = sum(each.cycles for each in choices), target.launch.fork
-    cut = in_pieces(nests, plain, int(cycles / (PIECE * fork)), target)
+    cut = in_chunks(nests, plain, int(cycles / (PIECE * fork)), target)
     if cut is None:
         return None
     alone = [_shares(nest, each.opts, target) for nest, each in zip(nests, choices, strict=True)]
@@ -92,39 +92,41 @@ def _aligned_chunks(nests: tuple[UOp, ...], target: Target, answers: str) -> lis
     return cut.opts if cycles / cut.shares + fork <= apart else None
 
 
-class Pieces(NamedTuple):
+class AlignedChunks(NamedTuple):
     """Opts of nests in pieces that keep step, and how many times the longest piece is all of them."""
 
     opts: list[list[Opt]]
     shares: float
 
 
-def in_pieces(
+def in_chunks(
     nests: Sequence[UOp], opts: Sequence[Sequence[Opt]], most: int, target: Target
-) -> Pieces | None:
+) -> AlignedChunks | None:
     """Nests in at most so many pieces that keep step; None where there are no two.
 
     The nth parts of loops with equally many turns are the same memory for each n. Those with more turns are
     walked in blocks, so that there are as many; where they cannot be, a part is a whole number of turns of
     all.
     """
-    found = cut_alike(nests, opts, target)
-    turns = 1 if found is None else math.gcd(*[cut.turns for cut in found])
+    found = cut_aligned(nests, opts, target)
+    turns = 1 if found is None else math.gcd(*[cut.iterations for cut in found])
     most = min(most, turns, MAX_PIECES)
     if found is None or most < 2:
         return None
     equal = max(n for n in range(1, most + 1) if turns % n == 0)
     longest = math.ceil(turns / most)
     if turns / longest > equal:
-        blocks = [[Opt(OptOps.TILE, cut.axis, cut.turns // turns)] * (cut.turns > turns) for cut in found]
+        blocks = [
+            [Opt(OptOps.TILE, cut.axis, cut.iterations // turns)] * (cut.iterations > turns) for cut in found
+        ]
         walked = [[*own, *block] for own, block in zip(opts, blocks, strict=True)]
-        made = _with_pieces(found, walked, math.ceil(turns / longest))
+        made = _with_thread_chunks(found, walked, math.ceil(turns / longest))
         if all(_is_possible(nest, own, target) for nest, own in zip(nests, made, strict=True)):
-            return Pieces(made, turns / longest)
-    return Pieces(_with_pieces(found, opts, equal), equal) if equal > 1 else None
+            return AlignedChunks(made, turns / longest)
+    return AlignedChunks(_with_thread_chunks(found, opts, equal), equal) if equal > 1 else None
 
 
-def _with_pieces(cuts: Sequence[Cut], opts: Sequence[Sequence[Opt]], pieces: int) -> list[list[Opt]]:
+def _with_thread_chunks(cuts: Sequence[Cut], opts: Sequence[Sequence[Opt]], pieces: int) -> list[list[Opt]]:
     return [[*own, Opt(OptOps.THREAD, cut.axis, pieces)] for own, cut in zip(opts, cuts, strict=True)]
 
 
@@ -153,19 +155,21 @@ def _thread(nodes: Sequence[UOp]) -> UOp:
     return loop
 
 
-def cut_alike(nests: Sequence[UOp], opts: Sequence[Sequence[Opt]], target: Target) -> list[Cut] | None:
+def cut_aligned(nests: Sequence[UOp], opts: Sequence[Sequence[Opt]], target: Target) -> list[Cut] | None:
     """A loop of each nest, after these Opts, of which equal parts keep step; None where there are none."""
     shared = shared_memory(nests)
-    return _alike([list(_cuts(nest, own, shared, target)) for nest, own in zip(nests, opts, strict=True)], {})
+    return _aligned(
+        [list(_cuts(nest, own, shared, target)) for nest, own in zip(nests, opts, strict=True)], {}
+    )
 
 
-def _alike(cuts: Sequence[Sequence[Cut]], known: dict[int, int]) -> list[Cut] | None:
+def _aligned(cuts: Sequence[Sequence[Cut]], known: dict[int, int]) -> list[Cut] | None:
     """One cut of each nest, so that M of each memory is the same in all."""
     if not cuts:
         return []
     for cut in cuts[0]:
         if all(known.get(memory, m) == m for memory, m in cut.spans.items()):
-            rest = _alike(cuts[1:], {**known, **cut.spans})
+            rest = _aligned(cuts[1:], {**known, **cut.spans})
             if rest is not None:
                 return [cut, *rest]
     return None

@@ -44,7 +44,7 @@ def arrange(stores: Sequence[Store], outputs: Sequence[UOp], prefix: str) -> UOp
     shared = share_reduce_loops(roots, order)
     if shared is not roots:
         roots, order = shared, toposort(shared)
-    kinds = output_kinds(order, stores, outputs)
+    kinds = output_axis_types(order, stores, outputs)
     owners = {r: frozenset(i for i, store in enumerate(stores) if r in store.axes) for r in outputs}
     scanned = {r for node in order if node.op is Ops.SCAN for r in scan_ranges(node)}
     filling = [r for node in order if node.op is Ops.STAGE for r in closed_ranges(node)]
@@ -147,7 +147,7 @@ def _levels(order: Sequence[UOp]) -> dict[UOp, int]:
 # *** 2. kinds
 
 
-def output_kinds(
+def output_axis_types(
     order: Sequence[UOp], stores: Sequence[Store], outputs: Sequence[UOp]
 ) -> dict[UOp, AxisType]:
     """GLOBAL, or LOOP where threads side by side would all compute the same reduction, or would collide."""
@@ -206,17 +206,17 @@ def index_expressions(order: Iterable[UOp]) -> list[UOp]:
 class Joined(NamedTuple):
     """What became of the ranges: each old one in terms of the new ones, and the new ones of each run."""
 
-    places: Mapping
+    indices: Mapping
     ranges: dict[tuple[UOp, ...], list[UOp]]
 
 
 def join_axes(expressions: list[UOp], runs: Sequence[tuple[UOp, ...]]) -> Joined:
     """Within each run, `a, b` become one range `t`, with a = t // n and b = t % n, where nothing minds."""
-    places: Mapping = {r: r for run in runs for r in run}
+    indices: Mapping = {r: r for run in runs for r in run}
     ranges: dict[tuple[UOp, ...], list[UOp]] = {}
     number = -1
     for run in runs:
-        kept: list[UOp] = []
+        unmerged: list[UOp] = []
         current = run[-1]
         for outer in reversed(run[:-1]):
             one = UOp(
@@ -227,26 +227,26 @@ def join_axes(expressions: list[UOp], runs: Sequence[tuple[UOp, ...]]) -> Joined
             )
             split = _joint(expressions, outer, current, one)
             if split is None:
-                kept.append(current)
+                unmerged.append(current)
                 current = outer
                 continue
             number -= 1
-            expressions, places = _in_terms_of(split, expressions, places)
+            expressions, indices = _in_terms_of(split, expressions, indices)
             current = one
-        ranges[run] = [current, *reversed(kept)]
+        ranges[run] = [current, *reversed(unmerged)]
         if run[0].arg.kind is AxisType.REDUCE:
             todo, ranges[run] = ranges[run][::-1], []
             while todo:
                 whole = todo.pop()
-                parts = _parts(expressions, whole, number)
+                parts = _factor_ranges(expressions, whole, number)
                 if parts is None:
                     ranges[run].append(whole)
                     continue
                 number -= 2
                 outer, inner = parts
-                expressions, places = _in_terms_of({whole: _place(outer, inner)}, expressions, places)
+                expressions, indices = _in_terms_of({whole: _flat_index(outer, inner)}, expressions, indices)
                 todo += [inner, outer]
-    return Joined(places, ranges)
+    return Joined(indices, ranges)
 
 
 def _in_terms_of(split: Mapping, expressions: list[UOp], places: Mapping) -> tuple[list[UOp], Mapping]:
@@ -254,11 +254,11 @@ def _in_terms_of(split: Mapping, expressions: list[UOp], places: Mapping) -> tup
     return [done[e] for e in expressions], {r: done[place] for r, place in places.items()}
 
 
-def _place(outer: UOp, inner: UOp) -> UOp:
+def _flat_index(outer: UOp, inner: UOp) -> UOp:
     return index.add(index.mul(outer, inner.src[0]), inner)
 
 
-def _parts(expressions: list[UOp], whole: UOp, number: int) -> tuple[UOp, UOp] | None:
+def _factor_ranges(expressions: list[UOp], whole: UOp, number: int) -> tuple[UOp, UOp] | None:
     """Two ranges, numbered from `number` downward, that walk one; None where no expression divides it.
 
     They are the parts of which an access takes `whole // n` or `whole % n`, and fewer divisions are left.
@@ -274,7 +274,7 @@ def _parts(expressions: list[UOp], whole: UOp, number: int) -> tuple[UOp, UOp] |
             continue
         outer = UOp(Ops.RANGE, dtypes.index, (index.const(size.arg // divisor),), RangeArg(number, kind))
         inner = UOp(Ops.RANGE, dtypes.index, (index.const(divisor),), RangeArg(number - 1, kind))
-        done = index.substitute(touched, {whole: _place(outer, inner)})
+        done = index.substitute(touched, {whole: _flat_index(outer, inner)})
         if _divisions(done[e] for e in touched) < _divisions(touched):
             return outer, inner
     return None
@@ -289,7 +289,7 @@ def _joint(expressions: list[UOp], outer: UOp, inner: UOp, one: UOp) -> Mapping 
     touched = [e for e in expressions if not ranges_of(e).isdisjoint(both)]
     nested = []
     for expression in touched:
-        walked = None if expression.op in COMPARISONS else _walks_as_one(expression, outer, inner, size.arg)
+        walked = None if expression.op in COMPARISONS else _walks_like_one(expression, outer, inner, size.arg)
         if walked is None:
             nested.append(expression)
         elif not walked:
@@ -302,7 +302,7 @@ def _joint(expressions: list[UOp], outer: UOp, inner: UOp, one: UOp) -> Mapping 
     return split
 
 
-def _walks_as_one(expression: UOp, outer: UOp, inner: UOp, size: int) -> bool | None:
+def _walks_like_one(expression: UOp, outer: UOp, inner: UOp, size: int) -> bool | None:
     """Whether a step of `outer` is `size` steps of `inner`; None where they stand in other operations."""
     steps_outer: dict[tuple[UOp, ...], int] = {}
     steps_inner: dict[tuple[UOp, ...], int] = {}
@@ -337,8 +337,8 @@ def _numbered(
         for r in sorted(joined.ranges[run], key=where.__getitem__):
             names[r] = UOp(Ops.RANGE, dtypes.index, r.src, RangeArg(len(names), kind))
     final = {run: [names[r] for r in joined.ranges[run]] for run in runs}
-    done = index.substitute(joined.places.values(), names)
-    return final, {r: done[place] for r, place in joined.places.items()}
+    done = index.substitute(joined.indices.values(), names)
+    return final, {r: done[place] for r, place in joined.indices.items()}
 
 
 def _substitute(

@@ -102,7 +102,7 @@ def _split(sink: UOp, loop: UOp, start: int, end: int) -> UOp:
     fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
     touched = sink.replace(src=tuple([store for store in sink.src if loop in ranges_of(store)]))
     place = sink.src.index(touched.src[0])
-    parts: list[UOp] = []
+    segments: list[UOp] = []
     for first, last in ((0, start), (start, end), (end, loop.src[0].arg)):
         if first == last:
             continue
@@ -111,6 +111,6 @@ def _split(sink: UOp, loop: UOp, start: int, end: int) -> UOp:
             own = {r: make_range(as_sint(r.src[0]), fresh + n, r.arg.kind) for n, r in enumerate(inner, 1)}
         walked = make_range(last - first, fresh, loop.arg.kind) if last - first > 1 else index.const(0)
         fresh += 1 + len(inner)
-        parts += substitute_ranges(touched, {**own, loop: index.add(walked, index.const(first))}).src
+        segments += substitute_ranges(touched, {**own, loop: index.add(walked, index.const(first))}).src
     others = [[s for s in src if s not in touched.src] for src in (sink.src[:place], sink.src[place:])]
-    return sink.replace(src=(*others[0], *parts, *others[1]))
+    return sink.replace(src=(*others[0], *segments, *others[1]))

@@ -4,8 +4,8 @@ CHECK(value, good, place) is its value; where `good` fails the kernel reports th
 what else it computes. So a load whose only condition is checked has none: it reads where it can be read.
 
 A kernel makes a CHECK whether or not somebody uses its value. So what `good` is says by itself where an index
-is asked for: whoever adds lanes or turns that do not count says so (`asked_where`), and nothing that is known
-where a value is used may change `good`.
+is asked for: whoever adds lanes or iterations that do not count says so (`implied_where`), and nothing
+that is known where a value is used may change `good`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..ir.uop import UOp, toposort
 from .lanes import broadcast
 
 
-def asked_where(condition: UOp, good: UOp) -> UOp:
+def implied_where(condition: UOp, good: UOp) -> UOp:
     """What a CHECK asserts whose index is asked for only where a condition on its turn holds."""
     if condition is TRUE:
         return good
@@ -36,23 +36,23 @@ def asked_where(condition: UOp, good: UOp) -> UOp:
 def checked_where(value: UOp, conditions: Callable[[UOp], UOp]) -> UOp:
     """The value, whose CHECKs each ask for an index only where `conditions` says of it."""
 
-    def asked(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+    def conditional(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         if node.op is not Ops.CHECK:
             return None
-        return node.replace(src=(src[0], asked_where(conditions(node), src[1]), *src[2:]))
+        return node.replace(src=(src[0], implied_where(conditions(node), src[1]), *src[2:]))
 
     if not any(node.op is Ops.CHECK for node in value.toposort()):
         return value
-    return transform(value, asked, "checked where", rebuild=index.rebuild)
+    return transform(value, conditional, "checked where", rebuild=index.rebuild)
 
 
 def only_checked(condition: UOp, position: UOp) -> bool:
     """Whether all that a condition asks for is checked on the way to a position."""
-    checks, others = _told_apart(conjuncts(condition))
+    checks, others = _split_checks(conjuncts(condition))
     return bool(checks) and not others and set(position.toposort()).issuperset(checks)
 
 
-def _told_apart(conditions: list[UOp]) -> tuple[list[UOp], list[UOp]]:
+def _split_checks(conditions: list[UOp]) -> tuple[list[UOp], list[UOp]]:
     """(the CHECKs among conditions, those of the others that they do not imply)."""
     checks = [c for c in conditions if c.op is Ops.CHECK]
     implied = {below for check in checks for below in conjuncts(check.src[0])}
@@ -78,7 +78,7 @@ def without_checks(sink: UOp) -> UOp:
 
 def checks_first(n: UOp) -> UOp | None:
     """All of the CHECKs, then of what none of them implies."""
-    checks, others = _told_apart(conjuncts(n))
+    checks, others = _split_checks(conjuncts(n))
     return functools.reduce(operator.and_, (*checks, *others)) if checks else None
 
 

@@ -9,10 +9,11 @@ from ..ir.nest import ranges_of, scan_ranges
 from ..ir.ops import LANEWISE, OPS, Ops
 from ..ir.uop import UOp
 from ..target import Core, Target
+from .cost_model import guessing
 from .lanes import element_cost, step_cost
 from .ranges import (
     IN_REGISTERS,
-    chosen_by_data,
+    data_dependent,
     index_nodes,
     largest_power_of_two,
     make_range,
@@ -21,7 +22,6 @@ from .ranges import (
     substitute_ranges,
     typical,
 )
-from .work import guessing
 
 
 def choose_lanes(sink: UOp, target: Target) -> tuple[UOp, set[UOp]]:
@@ -40,19 +40,19 @@ def choose_lanes(sink: UOp, target: Target) -> tuple[UOp, set[UOp]]:
     saved = _instructions_saved(nodes, widths, target.core)
     order = [r for r in sorted(found, key=lambda r: (-saved[r], r.arg.id)) if saved[r] > 0]
     meeting = _meeting(nodes, order)
-    chosen: list[UOp] = []
+    lanes_first: list[UOp] = []
     for place, r in enumerate(order):
-        if meeting[r].isdisjoint(chosen):
+        if meeting[r].isdisjoint(lanes_first):
             others: list[UOp] = []
             for other in order[place + 1 :]:
-                if other in meeting[r] and meeting[other].isdisjoint((*chosen, *others)):
+                if other in meeting[r] and meeting[other].isdisjoint((*lanes_first, *others)):
                     others.append(other)
             if sum([saved[other] for other in others]) <= saved[r]:
-                chosen.append(r)
+                lanes_first.append(r)
     lanes: set[UOp] = set()
     mapping: dict[UOp, UOp] = {}
     fresh = 1 + max(r.arg.id for r in nodes if r.op is Ops.RANGE)
-    for r in chosen:
+    for r in lanes_first:
         width = widths[r]
         if width == r.src[0].arg:
             lanes.add(r)
@@ -67,7 +67,7 @@ def choose_lanes(sink: UOp, target: Target) -> tuple[UOp, set[UOp]]:
 def _instructions_saved(nodes: list[UOp], widths: dict[UOp, int], core: Core) -> dict[UOp, float]:
     """How many instructions fewer run, roughly, if the lanes of vectors walk a range of registers."""
     addresses = index_nodes(nodes)
-    around, by_data = reduces_around(nodes), chosen_by_data(nodes)
+    around, by_data = reduces_around(nodes), data_dependent(nodes)
     saved = dict.fromkeys(widths, 0.0)
     for node in nodes:
         is_access = node.op in (Ops.LOAD, Ops.STORE)

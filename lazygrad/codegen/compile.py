@@ -13,8 +13,8 @@ from ..ir.uop import UOp
 from ..renderer import ProgramSpec, Renderer
 from ..target import Target
 from .axes import kernel_axes
-from .chosen import chosen, lowered
-from .disjoint_stores import threads_apart
+from .direct_kernels import direct_spec, is_direct, linear_form
+from .disjoint_stores import disjoint_threads
 from .estimate import estimate
 from .grid import assign_grid
 from .legalize import legalize
@@ -27,11 +27,11 @@ from .one_pass import as_taken, is_one_pass, one_pass_prediction
 from .opt import Loops, Opt, OptOps, apply_opt, apply_opts
 from .opt.facts import Facts
 from .opt.grid_time import Prediction, predict_on_grid
-from .predict import all_turns
+from .predict import all_iterations
+from .select_opts import lowered, select_opts
 from .separate_loops import separate_loops
 from .vectorize import vectorize
 from .warp_groups import by_warp_groups
-from .written import is_written, linear_form, written_spec
 
 
 class Job(NamedTuple):
@@ -61,7 +61,7 @@ def _apply_opts(sink: UOp, job: Job) -> UOp:
         return sink
     loops, opts = Loops.of(sink), job.opts
     if opts is None:
-        opts = chosen(sink, job.target).opts
+        opts = select_opts(sink, job.target).opts
     job.applied.extend(opts)
     return apply_opts(loops, opts, job.target) if opts else sink
 
@@ -72,7 +72,7 @@ def _assign_grid(sink: UOp, job: Job) -> UOp:
 
 # fmt: off
 PASSES = [
-    Pass("lower", lambda ast, job: threads_apart(lowered(ast), job.target), 3,
+    Pass("lower", lambda ast, job: disjoint_threads(lowered(ast), job.target), 3,
          "no VIEW is left; every access is an INDEX, with a validity where it needs one"),
     Pass("apply opts", _apply_opts, 4, "ranges are split and typed as the Opts say"),
     Pass("vectorize", lambda sink, job: vectorize(by_warp_groups(sink), job.target), 5,
@@ -124,7 +124,7 @@ def stages(
         raise NotImplementedError(f"a kernel of {len(nests)} nests of loops has no one grid to run on")
     if CHECK == 1:
         verify(ast, KERNEL, "scheduling")
-    for step in WRITTEN_PASSES if is_written(ast) else PASSES:
+    for step in WRITTEN_PASSES if is_direct(ast) else PASSES:
         start = time.perf_counter()
         if len(nests) == 1:
             form = step.run(form, job)
@@ -158,25 +158,25 @@ def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = No
     applied: list[Opt] = []
     forms = dict(stages(ast, renderer, opts, applied, wanted=("lower", "apply opts")))
     start = time.perf_counter()
-    if is_written(ast):
-        spec = written_spec(ast, renderer, forms["linearize"], applied)
+    if is_direct(ast):
+        spec = direct_spec(ast, renderer, forms["linearize"], applied)
     else:
         scheduled = forms["apply opts"]
         name, cost, axes = scheduled.arg.name, estimate(forms["lower"]), kernel_axes(scheduled)
         axes = () if has_nests(ast) else axes
         spec = ProgramSpec.of(name, renderer, forms["linearize"], applied, estimates=cost, axes=axes)
-    _require_few_turns(spec, renderer.target)
+    _require_few_iterations(spec, renderer.target)
     stage_times["render"] = stage_times.get("render", 0.0) + time.perf_counter() - start
     return spec
 
 
-def _require_few_turns(spec: ProgramSpec, target: Target) -> None:
+def _require_few_iterations(spec: ProgramSpec, target: Target) -> None:
     """NotImplementedError where a driver would end the loops of a kernel before their end."""
-    turns = all_turns(spec.uops) if target.loop_turns else 0
-    if turns > target.loop_turns:
+    turns = all_iterations(spec.uops) if target.loop_iterations else 0
+    if turns > target.loop_iterations:
         raise NotImplementedError(
             f"{spec.name}: a thread's loops take {turns:,} turns, and {target.name} ends loops after "
-            f"{target.loop_turns:,} on this driver; compute it on CPU, or in parts with realize()"
+            f"{target.loop_iterations:,} on this driver; compute it on CPU, or in parts with realize()"
         )
 
 
@@ -185,9 +185,9 @@ def prediction_of(ast: UOp, target: Target, opts: Sequence[Opt]) -> Prediction |
     ast = as_taken(ast, target)
     if target.grid and is_one_pass(ast):
         return one_pass_prediction(ast, target)
-    if not target.grid or is_written(ast) or loop_of(ast) is not None:
+    if not target.grid or is_direct(ast) or loop_of(ast) is not None:
         return None
-    loops = Loops.of(threads_apart(lower(ast), target))
+    loops = Loops.of(disjoint_threads(lower(ast), target))
     for opt in opts:
         if opt.op is OptOps.INLINE:
             loops = apply_opt(loops, opt, target)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from ..ir import index
 from ..ir.args import AxisType, RangeArg
-from ..ir.nest import ranges_of, turns_of
+from ..ir.nest import loops_around, ranges_of
 from ..ir.ops import Ops
 from ..ir.rewrite import transform
 from ..ir.uop import UOp
@@ -22,17 +22,17 @@ from ..target import Target
 from .ranges import is_computed, substitute_ranges
 
 
-def threads_apart(sink: UOp, target: Target) -> UOp:
+def disjoint_threads(sink: UOp, target: Target) -> UOp:
     """The kernel with threads instead of loops where that is so for all that it stores."""
     if not target.grid or not any(is_computed(_address(store)) for store in sink.src):
         return sink
     order = sink.toposort()
     loops = [node for node in order if node.op is Ops.RANGE and node.arg.kind is AxisType.LOOP]
-    apart = [r for r in loops if _is_apart(r, sink, order)]
+    apart = [r for r in loops if _is_disjoint(r, sink, order)]
     return _in_threads(sink, frozenset(apart)) if apart else sink
 
 
-def _is_apart(r: UOp, sink: UOp, order: list[UOp]) -> bool:
+def _is_disjoint(r: UOp, sink: UOp, order: list[UOp]) -> bool:
     if any(node.op in (Ops.REDUCE, Ops.SCAN, Ops.STAGE) and r not in ranges_of(node) for node in order):
         return False  # threads side by side would all compute it
     return all(_never_meet(r, store) and _reads_its_own(store, order) for store in sink.src)
@@ -72,9 +72,9 @@ def _in_threads(sink: UOp, apart: frozenset[UOp]) -> UOp:
     """The kernel with threads in the place of loops: what one of them loads no other has written."""
 
     def loaded(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
-        if node.op is not Ops.LOAD or apart.isdisjoint(turns_of(node)):
+        if node.op is not Ops.LOAD or apart.isdisjoint(loops_around(node)):
             return None
-        return node.replace(src=(src[0], *[r for r in turns_of(node) if r not in apart]))
+        return node.replace(src=(src[0], *[r for r in loops_around(node) if r not in apart]))
 
     sink = transform(sink, loaded, None, rebuild=index.rebuild)
     threads = {r: r.replace(arg=RangeArg(r.arg.id, AxisType.GLOBAL)) for r in apart}

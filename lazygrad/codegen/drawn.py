@@ -26,7 +26,7 @@ from .opt.facts import Facts
 from .opt.inline import all_inline
 from .opt.plans import plans
 from .opt.search import AMOUNTS, is_small
-from .predict import all_turns, predict
+from .predict import all_iterations, predict
 from .ranges import in_order
 from .separate_loops import separate_loops
 from .vectorize import vectorize
@@ -158,7 +158,7 @@ def _price(loops: Loops, opts: Sequence[Opt], target: Target) -> tuple[float, in
     sink = vectorize(by_warp_groups(loops.finished()), target)
     sink = assign_grid(sink, target) if target.grid else sink
     uops = linearize(separate_loops(nest_sums(sink, target)), _Anything(target))
-    if target.loop_turns and all_turns(uops) > target.loop_turns:
+    if target.loop_iterations and all_iterations(uops) > target.loop_iterations:
         return math.inf, len(uops)
     return predict(uops, target), len(uops)
 

@@ -14,7 +14,7 @@ from ..ir.uop import UOp, toposort
 from ..renderer import Estimates
 from ..shape import smin
 from ..shape.sizes import vmax
-from .predict import turns_of
+from .predict import iterations_of
 
 #: Elementwise ops that do not count as arithmetic: they choose, convert or watch.
 _FREE = frozenset((Ops.CAST, Ops.BITCAST, Ops.WHERE, Ops.CHECK))
@@ -24,17 +24,17 @@ def estimate(sink: UOp) -> Estimates:
     """Arithmetic counts as often as its loops run; the bytes of a buffer once, as far as it is walked."""
     operations: sint = 0
     touched: dict[UOp, sint] = {}
-    turns: dict[Any, sint] = {}
+    iterations: dict[Any, sint] = {}
     for node in sink.toposort():
         op = node.op
         if op is Ops.REDUCE:
-            operations += _turns(ranges_of(node) | set(node.src[1:]), turns)
+            operations += _iterations(ranges_of(node) | set(node.src[1:]), iterations)
         elif op in ELEMENTWISE:
             if _is_arithmetic(node):
-                operations += _turns(ranges_of(node), turns)
+                operations += _iterations(ranges_of(node), iterations)
         elif op is Ops.INDEX and node.src[0].op is Ops.DEFINE_GLOBAL:
             buffer = node.src[0]
-            touched[buffer] = touched.get(buffer, 0) + _turns(ranges_of(node.src[1]), turns)
+            touched[buffer] = touched.get(buffer, 0) + _iterations(ranges_of(node.src[1]), iterations)
     total: sint = 0
     for buffer, elements in touched.items():
         total += smin(elements, buffer.dtype.size) * buffer.dtype.base.itemsize  # type: ignore[attr-defined]
@@ -55,7 +55,7 @@ def executed(uops: Sequence[UOp]) -> int:
     for node in uops:
         if node.op is Ops.RANGE:
             outer.append(times)
-            times *= turns_of(node)
+            times *= iterations_of(node)
         elif node.op is Ops.ENDRANGE:
             times = outer.pop()
         elif node.op is Ops.SPECIAL:
@@ -71,7 +71,7 @@ def _is_arithmetic(node: UOp) -> bool:
     return node.src[-1].dtype is not dtypes.index and node.dtype is not dtypes.index
 
 
-def _turns(ranges: Iterable[UOp], known: dict[Any, sint]) -> sint:
+def _iterations(ranges: Iterable[UOp], known: dict[Any, sint]) -> sint:
     """How often the body of these loops runs."""
     key = frozenset(ranges)
     found = known.get(key)

@@ -203,8 +203,8 @@ def _sort(keys: Array) -> list[ConstType]:
     order: list[ConstType] = []
     for begin in range(0, len(keys.values), size):
         row = [int(key) for key in keys.values[begin : begin + size]]
-        places: list[int] = sorted(range(size), key=row.__getitem__)
-        order.extend(places)
+        indices: list[int] = sorted(range(size), key=row.__getitem__)
+        order.extend(indices)
     return order
 
 

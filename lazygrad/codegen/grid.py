@@ -21,9 +21,9 @@ from ..ir.uop import UOp
 from ..target import Target
 from .checks import checked_where
 from .fetch import fetch_copies
-from .fetch_ahead import fetch_ahead
 from .fill import fill_together
 from .partial_results import share
+from .pipeline_stages import pipeline_stages
 from .ranges import only_where, stride, typical
 
 #: Neighbouring threads that look at places so many bytes apart at most share lines of memory.
@@ -47,13 +47,13 @@ def assign_grid(sink: UOp, target: Target) -> UOp:
     if not workgroups and not threads:
         return sink
     places = {
-        **_places("gidx", workgroups, target.grid_sizes),
-        **_places("lidx", threads, target.group_sizes),
+        **_launch_indices("gidx", workgroups, target.grid_sizes),
+        **_launch_indices("lidx", threads, target.group_sizes),
     }
     within = {r: index.less(place, r.src[0]) for r, place in places.items() if r.src[0].op is not Ops.CONST}
     if within:
         sink = checked_where(sink, lambda check: index.all_of(_of_ranges(within, check)))
-    sink = fetch_ahead(fetch_copies(fill_together(sink, threads, places), target), places)
+    sink = pipeline_stages(fetch_copies(fill_together(sink, threads, places), target), places)
     alone = [store for store in sink.src if not any(r.arg.kind is AxisType.GROUP for r in ranges_of(store))]
     if grouped:
         sink, done = share(sink, threads, places, frozenset(grouped), target)
@@ -104,7 +104,7 @@ def is_far(step: int, itemsize: int) -> bool:
     return abs(step) * itemsize > FOLLOWING
 
 
-def _places(prefix: str, axes: Sequence[Sequence[UOp]], limits: Sequence[int]) -> dict[UOp, UOp]:
+def _launch_indices(prefix: str, axes: Sequence[Sequence[UOp]], limits: Sequence[int]) -> dict[UOp, UOp]:
     """Of each range the place in the launch, by SPECIALs named `prefix`0 to 2.
 
     Axes beyond the third share it; all share the first where some would be longer than the launch allows.
@@ -113,7 +113,7 @@ def _places(prefix: str, axes: Sequence[Sequence[UOp]], limits: Sequence[int]) -
     bundles = [range(1), range(1, 2), range(2, len(axes))]
     if any(math.prod(sizes[n] for n in b if n < len(axes)) > limits[k] for k, b in enumerate(bundles)):
         bundles = [range(len(axes))]
-    places: dict[UOp, UOp] = {}
+    indices: dict[UOp, UOp] = {}
     for number, bundle in enumerate(bundles):
         members = [n for n in bundle if n < len(axes)]
         if not members:
@@ -123,6 +123,6 @@ def _places(prefix: str, axes: Sequence[Sequence[UOp]], limits: Sequence[int]) -
         for n in members:
             last = n == members[-1]
             own = place if last else index.mod(place, index.const(sizes[n]))
-            places.update(dict.fromkeys(axes[n], own))
+            indices.update(dict.fromkeys(axes[n], own))
             place = place if last else index.floordiv(place, index.const(sizes[n]))
-    return places
+    return indices

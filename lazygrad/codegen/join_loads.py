@@ -17,7 +17,7 @@ from ..ir.uop import UOp
 from ..renderer import Renderer
 from ..renderer.alignment import multiple_of
 from .constants import lane_of
-from .words import is_word, split_place
+from .words import is_word, split_index
 
 #: The most numbers of a vector.
 WIDEST = 4
@@ -32,7 +32,7 @@ def join_loads(sink: UOp, renderer: Renderer) -> UOp:
             node.op is Ops.LOAD and node.dtype.count == 1 and node.src and not is_word(node)
         ):  # a test's leaf has none
             memory, place, *valid = node.src[0].src
-            base, offset = split_place(place)
+            base, offset = split_index(place)
             together.setdefault((memory, base, *valid, *node.src[1:]), {})[offset] = node
     joined: dict[UOp, tuple[int, int]] = {}  # a LOAD → its lane, and of how many
     for (_, base, *_), loads in together.items():
@@ -46,7 +46,7 @@ def join_loads(sink: UOp, renderer: Renderer) -> UOp:
             return None
         lane, width = joined[node]
         memory, place, *valid = src[0].src
-        base, offset = split_place(place)
+        base, offset = split_index(place)
         if offset != lane:
             base = UOp(Ops.ADD, place.dtype, (base, UOp.const(place.dtype, offset - lane)))
         access = src[0].replace(src=(memory, base, *valid))

@@ -267,7 +267,7 @@ class Arithmetic(NamedTuple):
             return UOp(Ops.CONST, dtype.vec(lanes), (), tuple(values))
         done: dict[UOp, UOp] = {}
 
-        def parts(node: UOp) -> tuple[UOp, ...]:
+        def operands(node: UOp) -> tuple[UOp, ...]:
             made = self._at_once(node, lane, lanes)
             if made is None:
                 return node.src
@@ -280,7 +280,7 @@ class Arithmetic(NamedTuple):
             src = tuple([broadcast(done[s], lanes) for s in node.src])
             return UOp(node.op, node.dtype.vec(lanes), src, node.arg)
 
-        return resolve(self.expression, parts, joined, done)
+        return resolve(self.expression, operands, joined, done)
 
     def _at_once(self, node: UOp, lane: UOp, lanes: int) -> UOp | None:
         """The lanes of a part that needs no look at its own parts."""
@@ -307,14 +307,14 @@ class Access(NamedTuple):
     """An INDEX at one place: where it points to, and when."""
 
     node: UOp
-    place: Linear | Arithmetic
+    offset: Linear | Arithmetic
     valid: Arithmetic
 
     def at_lane(self, number: int, valid: UOp | None = None) -> UOp:
         """The INDEX of one lane; `valid` states another condition, such as that of all lanes."""
         if valid is None:
             valid = self.valid.at_lane(number)
-        position = self.place.at_lane(number)
+        position = self.offset.at_lane(number)
         conditions = () if valid is TRUE else (valid,)
         return UOp(Ops.INDEX, self.node.dtype, (self.node.src[0], position, *conditions))
 
@@ -322,7 +322,7 @@ class Access(NamedTuple):
         """The INDEX of all lanes, each at an address of its own."""
         valid = self.valid.vector()
         conditions = () if valid is TRUE else (broadcast(valid, lanes),)
-        position = broadcast(self.place.vector(), lanes)
+        position = broadcast(self.offset.vector(), lanes)
         return UOp(Ops.INDEX, self.node.dtype, (self.node.src[0], position, *conditions))
 
     def under_one_condition(self, lanes: int) -> list[UOp] | None:
@@ -331,16 +331,16 @@ class Access(NamedTuple):
         For lanes that share a condition and lie evenly apart: they are chosen and blanked together, not one
         by one. None: where the buffer is too short for that, or nothing need be chosen.
         """
-        step, size = self.place.step, getattr(self.node.src[0].dtype, "size", -1)
+        step, size = self.offset.step, getattr(self.node.src[0].dtype, "size", -1)
         if step is None or self.valid.expression is TRUE or (lanes - 1) * abs(step) >= size:
             return None
         begin = index.const(max(0, -step) * (lanes - 1))
-        first = UOp(Ops.WHERE, dtypes.index, (self.valid.vector(), self.place.at_lane(0), begin))
+        first = UOp(Ops.WHERE, dtypes.index, (self.valid.vector(), self.offset.at_lane(0), begin))
         places = [first + k * step if k else first for k in range(lanes)]
         return [UOp(Ops.INDEX, self.node.dtype, (self.node.src[0], place)) for place in places]
 
     def is_safe(self) -> bool:
         """Whether the place is inside of its buffer even where it is not valid."""
-        low, high = index.bounds(self.place.at_lane(0))
+        low, high = index.bounds(self.offset.at_lane(0))
         size = getattr(self.node.src[0].dtype, "size", -1)
         return low >= 0 and high < size

@@ -33,7 +33,7 @@ from .emulate import NARROW, Emulation
 from .join_loads import join_loads
 from .products import form_multiply_add, packs
 from .split_lanes import split_lanes
-from .warp_groups import with_places
+from .warp_groups import with_indices
 from .widths import choose_width
 from .words import load_words
 
@@ -57,7 +57,7 @@ def legalize(sink: UOp, renderer: Renderer, *, multiply_add: bool = True) -> UOp
     sink = decompose(sink, renderer)
     if renderer.target.vector_bytes == 0:
         sink = split_lanes(sink, renderer)
-        sink = join_loads(with_places(sink) if Ops.WMMA in ops else sink, renderer)
+        sink = join_loads(with_indices(sink) if Ops.WMMA in ops else sink, renderer)
     if multiply_add:
         sink = form_multiply_add(sink, renderer)
     return sink

@@ -21,15 +21,15 @@ from typing import Any
 
 from ..dtype import DType, PtrDType, dtypes
 from ..ir.index import bounds
-from ..ir.nest import Block, is_shared, loop_nest, ranges_of, scan_ranges, scan_values, turns_of
+from ..ir.nest import Block, is_shared, loop_nest, loops_around, ranges_of, scan_ranges, scan_values
 from ..ir.ops import ELEMENTWISE, Ops, start_value
 from ..ir.reports import FAILED, FOUND, WORDS, report_memory
 from ..ir.uop import UOp, toposort
 from .constants import lane_of
-from .fetch_ahead import is_ahead, is_begun
 from .late_sums import Chain, late_sums
 from .leader_thread import Guard, guard_leader_thread
 from .nest_sums import is_float_sum
+from .pipeline_stages import is_begun, is_pipelined
 from .products import DOTS, accumulate, is_first_dot, is_masked_product, is_of_warps
 
 #: Where each kind of declaration stands at the head of the list.
@@ -62,7 +62,7 @@ class _Writer:
         self.made: dict[UOp, UOp] = {}
         self.head: dict[UOp, None] = {}
         self.body: list[UOp] = []
-        self.written: set[UOp] = set()  # all of the body
+        self.emitted: set[UOp] = set()  # all of the body
         self.visible: set[UOp] = set()  # what of it stands in a loop or branch that is open
         self.scopes: list[list[UOp]] = [[]]  # the same, of each
         self.accumulators = 0
@@ -102,7 +102,7 @@ class _Writer:
                 for level in chain:
                     self.late_in.setdefault(level.src[1], []).append(level)
         self.block(body)
-        head = sorted(self.head, key=lambda u: (HEAD[u.op], place_in_head(u)))
+        head = sorted(self.head, key=lambda u: (HEAD[u.op], order_in_head(u)))
         return head + _without_repeated_barriers(self.body)
 
     # *** writing
@@ -113,7 +113,7 @@ class _Writer:
             if source.op in HEAD:
                 self.declare(source)
         self.body.append(node)
-        self.written.add(node)
+        self.emitted.add(node)
         if node.op in _CLOSING:
             self.visible.difference_update(self.scopes.pop())
         else:
@@ -142,7 +142,7 @@ class _Writer:
     def block(self, body: Block) -> None:
         """Write the items of the kernel's body, or of a loop, and of all loops in it."""
         items, position = body.items, 0
-        ahead = [item for item in items if isinstance(item, UOp) and is_ahead(item)]
+        ahead = [item for item in items if isinstance(item, UOp) and is_pipelined(item)]
         if ahead:
             if self.waits:
                 self.emit(UOp(Ops.WAIT, dtypes.void, (), ahead[0].arg - 2))
@@ -183,12 +183,12 @@ class _Writer:
             if is_begun(node):
                 for _ in range(node.arg - 1):  # one is for what was fetched, and the last ones are empty
                     self.commit(node)
-            elif self.is_shared(node) and not is_ahead(node):
+            elif self.is_shared(node) and not is_pipelined(node):
                 if self.waits:
                     self.emit(UOp(Ops.WAIT, dtypes.void, (), 0))
                 self.emit(UOp(Ops.BARRIER, dtypes.void, (memory,)))
             return
-        turns = turns_of(node) if node.op is Ops.LOAD else ()
+        turns = loops_around(node) if node.op is Ops.LOAD else ()
         src = tuple([read(s) for s in node.src if s not in turns])
         if node.op is Ops.LOAD and len(src) == 1 and len(src[0].src) > 2:
             src = (*src, self.declare(_same_in_all_lanes(node.dtype, 0)))
@@ -282,7 +282,7 @@ class _Writer:
         return self.emit(UOp(Ops.DEFINE_ACC, initial.dtype, (initial, *ranges), (self.accumulators - 1,)))
 
     def close(self, block: Block) -> None:
-        written: set[UOp] = set()
+        emitted: set[UOp] = set()
         for reduce in block.closes:
             if reduce.op is Ops.SCAN:
                 self.carry(reduce)
@@ -301,17 +301,17 @@ class _Writer:
                 combined = UOp(reduce.arg, reduce.dtype, (accumulator, value))
             else:
                 combined = accumulate(reduce.arg, accumulator, value, self.renderer, shared=not fused)
-            written |= {accumulator, value, *value.src}
+            emitted |= {accumulator, value, *value.src}
             if fused and value.op is Ops.WHERE:
-                written |= {*value.src[1].src}
-            self.emit_new(combined, written)
+                emitted |= {*value.src[1].src}
+            self.emit_new(combined, emitted)
             self.emit(UOp(Ops.ASSIGN, reduce.dtype, (accumulator, combined)))
         self.add_matrices([reduce for reduce in block.closes if is_of_warps(reduce.src[0])])
         late = self.late_in.get(block.range, []) if block.range is not None else []
         below = [level for level in late if level is not self.late[level][-1]]
         if below:
             self.end_blocks(below)
-        if any(self.is_shared(item) and not is_ahead(item) for item in block.items):
+        if any(self.is_shared(item) and not is_pipelined(item) for item in block.items):
             self.emit(UOp(Ops.BARRIER, dtypes.void, (self.made[block.range],)))  # type: ignore[index]
         self.emit(UOp(Ops.ENDRANGE, dtypes.void, (self.made[block.range],)))  # type: ignore[index]
         for level in late:
@@ -443,11 +443,11 @@ class _Writer:
         while end < len(items) and _is_store(items[end]) and _condition(items[end]) is valid:
             end += 1
         stores: list[UOp] = items[position:end]  # type: ignore[assignment]
-        places = [self.place(store.src[0], valid) for store in stores]
+        places = [self.index_of_store(store.src[0], valid) for store in stores]
         opened = None
         if valid is not None and not (self.guards and self.guards[-1].src[0] is self.read(valid)):
             opened = UOp(Ops.IF, dtypes.void, (self.read(valid),))
-            if opened in self.written:  # the same condition again, further on: its place tells them apart
+            if opened in self.emitted:  # the same condition again, further on: its place tells them apart
                 opened = opened.replace(src=(*opened.src, places[0]))
             self.emit(opened)
         for store, place in zip(stores, places, strict=True):
@@ -460,7 +460,7 @@ class _Writer:
             self.emit(UOp(Ops.ENDIF, dtypes.void, (opened,)))
         return end
 
-    def place(self, access: UOp, valid: UOp | None) -> UOp:
+    def index_of_store(self, access: UOp, valid: UOp | None) -> UOp:
         """The INDEX that is stored to, without the condition that an IF states."""
         bare = access if valid is None else UOp(Ops.INDEX, access.dtype, access.src[:2])
         found = self.made.get(bare)
@@ -477,16 +477,16 @@ def updates_in_branches(nodes: list[UOp]) -> dict[UOp, list[UOp]]:
     Where the STORE has a condition, all of this stands in its branch. The LOAD needs no condition then, and a
     processor that foresees the branch begins it earlier.
     """
-    read_and_written: dict[UOp, UOp] = {
+    updated: dict[UOp, UOp] = {
         node.src[0]: node for node in nodes if node.op is Ops.STORE and _condition(node) is not None
     }
-    loads = [node for node in nodes if node.op is Ops.LOAD and node.src[0] in read_and_written]
+    loads = [node for node in nodes if node.op is Ops.LOAD and node.src[0] in updated]
     if not loads:
         return {}
     uses = Counter(source for node in nodes for source in node.src)
     found = {}
     for load in loads:
-        store = read_and_written[load.src[0]]
+        store = updated[load.src[0]]
         order = store.src[1].toposort()
         alone = {store}
         for node in (store, *reversed(order)):
@@ -507,7 +507,7 @@ def _without_repeated_barriers(body: list[UOp]) -> list[UOp]:
     that happens; nor the WAITs before them.
     """
     meeting = _loops_that_meet(body)
-    kept: list[UOp] = []
+    remaining: list[UOp] = []
     follows = False
     branches = 0
     dropped = False  # the BARRIER that was met last
@@ -522,9 +522,9 @@ def _without_repeated_barriers(body: list[UOp]) -> list[UOp]:
             continue
         elif _reads_local(node) or node in meeting or (node.op is Ops.ENDRANGE and node.src[0] in meeting):
             follows = False
-        kept.append(node)
-    kept.reverse()
-    return kept
+        remaining.append(node)
+    remaining.reverse()
+    return remaining
 
 
 def _loops_that_meet(body: list[UOp]) -> set[UOp]:
@@ -573,7 +573,7 @@ def _same_in_all_lanes(dtype: DType, value: Any) -> UOp:
     return UOp(Ops.CONST, dtype, (), value if dtype.count == 1 else (value,) * dtype.count)
 
 
-def place_in_head(node: UOp) -> Any:
+def order_in_head(node: UOp) -> Any:
     if node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
         return node.arg
     return node.arg[0] if node.op in (Ops.DEFINE_VAR, Ops.SPECIAL) else 0

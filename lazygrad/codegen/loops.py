@@ -18,7 +18,7 @@ def loop_of(ast: UOp) -> LoopPlan | None:
 
 def loop_name(plan: LoopPlan) -> str:
     """Its name as displayed."""
-    return f"{plan.name}_{plan.turns}"
+    return f"{plan.name}_{plan.iterations}"
 
 
 def loop_arrays(ast: UOp) -> list[int]:
@@ -41,7 +41,7 @@ def loop_spec(ast: UOp, plan: LoopPlan, specs: Iterable[ProgramSpec], device: st
         outs=tuple(sorted(outs)),
         ins=tuple(sorted(set(arrays) - set(outs))),
         estimates=Estimates(
-            sum(spec.estimates.ops for spec in each) * plan.turns,
-            sum(spec.estimates.bytes for spec in each) * plan.turns,
+            sum(spec.estimates.ops for spec in each) * plan.iterations,
+            sum(spec.estimates.bytes for spec in each) * plan.iterations,
         ),
     )

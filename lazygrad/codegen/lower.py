@@ -26,8 +26,8 @@ from ..shape import Shape, shape_of, shape_text
 from ..simplify import fold
 from ..simplify.validity import beyond, simplified
 from .axes import Store, arrange
-from .checks import asked_where, only_checked
-from .computed_places import computed_place
+from .checks import implied_where, only_checked
+from .computed_indices import computed_index
 
 Indices = tuple[UOp, ...]
 #: (node, indices, the condition under which anything is asked: memory may only be read where it holds)
@@ -157,9 +157,9 @@ class Indexer:
 
     def value(self, root: UOp, indices: Indices) -> UOp:
         """The value of `root` at `indices`: loads, arithmetic and reductions of single elements."""
-        return resolve((root, indices, _have_turns(indices)), self._asked, self._answer, self.values)
+        return resolve((root, indices, _have_iterations(indices)), self._requested, self._answer, self.values)
 
-    def _asked(self, key: Key) -> tuple[Key, ...]:
+    def _requested(self, key: Key) -> tuple[Key, ...]:
         """The values that one is made of."""
         plan = self.plans.get(key)
         if plan is None:
@@ -175,7 +175,7 @@ class Indexer:
 
     def position(self, where: UOp, indices: Indices, size: sint) -> tuple[UOp, UOp]:
         """A computed index as index arithmetic, and whether it is inside of [0, size)."""
-        return computed_place(self.value(where, indices), size)
+        return computed_index(self.value(where, indices), size)
 
     def reduce_range(self, size: sint) -> UOp:
         """A fresh range for a reduction."""
@@ -198,14 +198,14 @@ class Indexer:
             inside, (place,) = simplified(index.all_of((where, valid)), (place,))
             if inside is FALSE:
                 return (), FALSE
-            inner = _places(place, shape_of(node.src[0]), inside)
+            inner = _indices(place, shape_of(node.src[0]), inside)
             return ((node.src[0], inner, inside),), beyond(inside, where)
         if op is Ops.REDUCE_AXIS:
             self.reduces = True
             sizes = shape_of(node.src[0])
             ranges = {a: self.reduce_range(sizes[a]) for a in node.arg.axes if sizes[a] != 1}
             inner = tuple([ranges.get(a, i) for a, i in enumerate(indices)])
-            inside = index.all_of((where, _have_turns(tuple(ranges.values()))))
+            inside = index.all_of((where, _have_iterations(tuple(ranges.values()))))
             return ((node.src[0], inner, inside),), tuple(ranges.values())
         if op is Ops.SCAN:
             return self._needs_of_scan(node, indices, where)
@@ -305,7 +305,7 @@ class Indexer:
         return _where_valid(beyond(inside, where), value)
 
 
-def _have_turns(ranges: Indices) -> UOp:
+def _have_iterations(ranges: Indices) -> UOp:
     """Whether loops of symbolic sizes have turns at all: what does not change in them is computed before."""
     return index.all_of(
         index.less(ZERO, r.src[0]) for r in ranges if r.op is Ops.RANGE and index.bounds(r.src[0])[0] < 1
@@ -317,7 +317,7 @@ def _load(node: UOp, indices: Indices, where: UOp, computed: list[UOp]) -> UOp:
     buffer, view = node.src[:2]
     checked = TRUE
     if computed:
-        position, checked = computed_place(computed[0], view.arg.shape[0])
+        position, checked = computed_index(computed[0], view.arg.shape[0])
         indices = (position,)
         if only_checked(checked, position):
             low, high = index.bounds(position)
@@ -347,7 +347,7 @@ def _check(node: UOp, where: UOp, src: list[UOp]) -> UOp:
             return value
         value, good = always if value is good else value, always
     arg = node.arg._replace(memory=memory.arg, checks=memory.dtype.size // WORDS)  # type: ignore[attr-defined]
-    checked = UOp(Ops.CHECK, value.dtype, (value, asked_where(where, good), place), arg)
+    checked = UOp(Ops.CHECK, value.dtype, (value, implied_where(where, good), place), arg)
     return index.all_of((checked, good)) if value is good and good.op is not Ops.CONST else checked
 
 
@@ -401,22 +401,22 @@ def _scan(node: UOp, src: list[UOp], plan: Indices) -> UOp:
 # *** index expressions
 
 
-def _places(number: UOp, shape: Shape, valid: UOp) -> Indices:
+def _indices(number: UOp, shape: Shape, valid: UOp) -> Indices:
     """The row-major digits of a number below the product of the shape, wherever `valid` holds."""
     if len(shape) == 1:
         return (number if shape[0] != 1 else ZERO,)
-    places: list[UOp] = []
+    indices: list[UOp] = []
     step = index.const(1)
     outermost = next((axis for axis, size in enumerate(shape) if size != 1), 0)
     for axis in range(len(shape) - 1, -1, -1):
         size = shape[axis]
         if size == 1:
-            places.append(ZERO)
+            indices.append(ZERO)
             continue
         place = index.floordiv(number, step)
         if axis != outermost:  # a number below the product needs no wrapping here
             place = index.mod(place, index.as_index(size))
-        places.append(place)
+        indices.append(place)
         step = index.mul(step, index.as_index(size))
-    places.reverse()
-    return simplified(valid, places)[1]
+    indices.reverse()
+    return simplified(valid, indices)[1]

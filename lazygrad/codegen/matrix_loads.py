@@ -58,7 +58,7 @@ def _row(words: Sequence[UOp], own: int, core: TensorCore) -> tuple[UOp, bool] |
     if base + g * along_g + t * along_t is not place:
         return None
 
-    def apart(word: int, part: int) -> int | None:
+    def distance(word: int, part: int) -> int | None:
         """How far a number of a word is from the first."""
         if word >= len(loads) or part >= core.packed:
             return 0
@@ -66,7 +66,7 @@ def _row(words: Sequence[UOp], own: int, core: TensorCore) -> tuple[UOp, bool] |
         return int(gap.arg) if gap.op is Ops.CONST else None
 
     steps = along_t // core.packed  # from one step to the next
-    neighbours, rows, halves = apart(0, 1), apart(1, 0) if own == 2 else 0, apart(own, 0)
+    neighbours, rows, halves = distance(0, 1), distance(1, 0) if own == 2 else 0, distance(own, 0)
     if along_t != steps * core.packed or neighbours not in (steps, 0) or halves not in (4 * along_t, 0):
         return None
     if rows not in (ROWS * along_g, 0):

@@ -44,10 +44,10 @@ CROWDED_BLOCK, CROWDED_BLOCKS = (36, 72), 16
 
 
 class Piece(NamedTuple):
-    """A loop in the place of a range. `apart`: what is inside of it is a sum of its own."""
+    """A loop in the place of a range. `separate`: what is inside of it is a sum of its own."""
 
     loop: UOp
-    apart: bool
+    separate: bool
 
 
 def nest_sums(sink: UOp, target: Target) -> UOp:
@@ -80,8 +80,8 @@ class _Nest:
 
     def __init__(self, nodes: Iterable[UOp]) -> None:
         self.fresh = 1 + max((node.arg.id for node in nodes if node.op is Ops.RANGE), default=0)
-        self.pieces: dict[UOp, list[Piece]] = {}  # outermost first
-        self.places: dict[UOp, UOp] = {}
+        self.segments: dict[UOp, list[Piece]] = {}  # outermost first
+        self.offsets: dict[UOp, UOp] = {}
         self.changed = False
 
     def cut(self, loops: Sequence[UOp], crowded: bool) -> None:
@@ -99,7 +99,7 @@ class _Nest:
             many = CROWDED_BLOCKS
         halved, apart = crowded, False
         for r in reversed(loops):
-            if r in self.pieces:  # cut with another sum
+            if r in self.segments:  # cut with another sum
                 room = 1.0
                 continue
             size, blocks, aparts = r.src[0], [], []
@@ -129,22 +129,22 @@ class _Nest:
             found.append(UOp(Ops.RANGE, dtypes.index, (inside,), RangeArg(self.fresh, r.arg.kind)))
             self.fresh += 1
             place = begin + found[-1]
-        self.pieces[r] = [Piece(loop, apart) for loop, apart in zip(found, aparts, strict=True)]
+        self.segments[r] = [Piece(loop, apart) for loop, apart in zip(found, aparts, strict=True)]
         if blocks:
-            self.places[r] = place
+            self.offsets[r] = place
 
     def rebuilt(self, nodes: Sequence[UOp]) -> UOp:
         """The kernel with the loops in the places of the ranges, and a REDUCE for each level."""
-        done = dict(self.places)
+        done = dict(self.offsets)
         return transform(nodes[-1], self.reduce, "nest sums", rebuild=index.rebuild, order=nodes, done=done)
 
     def reduce(self, node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         """A REDUCE level by level. Between them narrow floats are as wide as in accumulators."""
-        if node.op is not Ops.REDUCE or self.pieces.keys().isdisjoint(node.src[1:]):
+        if node.op is not Ops.REDUCE or self.segments.keys().isdisjoint(node.src[1:]):
             return None
         value = src[0]
-        pieces = [piece for r in node.src[1:] for piece in self.pieces.get(r, [Piece(r, False)])]
-        if value.dtype.scalar_type in NARROW and any(piece.apart for piece in pieces):
+        pieces = [piece for r in node.src[1:] for piece in self.segments.get(r, [Piece(r, False)])]
+        if value.dtype.scalar_type in NARROW and any(piece.separate for piece in pieces):
             value = value.cast(dtypes.float32.vec(value.dtype.count))
         loops: list[UOp] = []
         for loop, apart in reversed(pieces):

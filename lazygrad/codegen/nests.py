@@ -20,9 +20,9 @@ from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..target import Target
 from .aligned_chunks import aligned_chunks, shared_memory
-from .chosen import chosen
 from .opt import KernelOptError, Opt, OptOps
 from .ranges import substitute_ranges
+from .select_opts import select_opts
 
 
 def nests_of(ast: UOp) -> list[UOp]:
@@ -53,11 +53,11 @@ def opts_of_nests(nests: Sequence[UOp], target: Target, opts: Sequence[Opt] | No
     """
     if opts is not None and not opts:
         return [[] for _ in nests]
-    found = [list(chosen(nest, target).opts) for nest in nests]
+    found = [list(select_opts(nest, target).opts) for nest in nests]
     aligned = aligned_chunks(tuple(nests), target) if shared_memory(nests) else None
     if aligned is not None:
         found = aligned
-    elif shared_memory(nests) or not all(map(_has_pieces, found)):
+    elif shared_memory(nests) or not all(map(_has_chunks, found)):
         found = [[opt for opt in own if opt.op is not OptOps.THREAD] for own in found]
     flat = [opt for own in found for opt in own]
     if opts is not None and list(opts) != flat:
@@ -68,7 +68,7 @@ def opts_of_nests(nests: Sequence[UOp], target: Target, opts: Sequence[Opt] | No
     return found
 
 
-def _has_pieces(opts: Sequence[Opt]) -> bool:
+def _has_chunks(opts: Sequence[Opt]) -> bool:
     return any(opt.op is OptOps.THREAD for opt in opts)
 
 

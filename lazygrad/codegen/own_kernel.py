@@ -23,9 +23,9 @@ from ..ir.uop import UOp, toposort
 from ..renderer import Estimates, Renderer
 from ..target import Target
 from .legalize import legalize
-from .linearize import HEAD, place_in_head, untouched
+from .linearize import HEAD, order_in_head, untouched
 from .opt import Opt, OptOps
-from .opt.threads import asked_pieces
+from .opt.threads import requested_chunks
 from .predict import TURNS_OF_A_WHILE, predict
 from .workitem_loops import without_threads
 
@@ -71,7 +71,7 @@ def own_program(ast: UOp, renderer: Renderer) -> OwnProgram:
 
     def linear(sink: UOp) -> list[UOp]:
         steps = transform(legalize(sink, renderer), _as_linear, "number loops from 0")
-        return _written(steps.src, given, renderer)
+        return _linear(steps.src, given, renderer)
 
     target = renderer.target
     if target.grid:
@@ -81,7 +81,7 @@ def own_program(ast: UOp, renderer: Renderer) -> OwnProgram:
     if not grid or target.threads < 2:
         return OwnProgram(uops, [])
     longest = max(grid, key=_size)
-    pieces = asked_pieces(ast, predict(uops, target), _size(longest), target)
+    pieces = requested_chunks(ast, predict(uops, target), _size(longest), target)
     if pieces == 1:
         return OwnProgram(uops, [])
     shared = longest.replace(arg=longest.arg._replace(kind=AxisType.THREAD))
@@ -120,33 +120,33 @@ def _launched(sink: UOp, target: Target) -> UOp:
     if not grid and not threads:
         return sink
     total, group = math.prod(map(_size, grid)), math.prod(map(_size, threads))
-    places: dict[UOp, UOp] = {}
+    indices: dict[UOp, UOp] = {}
     place, guard = index.const(0), False
     if threads:
         if group > target.group_sizes[0]:
             raise NotImplementedError(
                 f"{group} threads of a workgroup: {target.name} has at most {target.group_sizes[0]}"
             )
-        _divide(places, threads, _special("lidx0", group))
+        _divide(indices, threads, _special("lidx0", group))
         place = _special("gidx0", total)
     else:
         group = min(GROUP, total, target.group_sizes[0])
         guard = total % group != 0
         place = _special("gidx0", -(-total // group)) * group + _special("lidx0", group)
-    _divide(places, grid, place)
+    _divide(indices, grid, place)
     steps: list[UOp] = []
     opened: list[UOp] = []
     for step in sink.src:
-        if step in places:
+        if step in indices:
             if guard and not opened:
                 opened.append(UOp(Ops.IF, dtypes.void, (index.less(place, index.const(total)),), -1))
                 steps.append(opened[0])
-        elif step.op is Ops.ENDRANGE and step.src[0] in places:
+        elif step.op is Ops.ENDRANGE and step.src[0] in indices:
             if guard and step.src[0] is grid[0]:
                 steps.append(UOp(Ops.ENDIF, dtypes.void, (opened[0],)))
         else:
             steps.append(step)
-    return index.substitute((UOp.sink(*steps),), places)[UOp.sink(*steps)]
+    return index.substitute((UOp.sink(*steps),), indices)[UOp.sink(*steps)]
 
 
 def _size(loop: UOp) -> int:
@@ -179,7 +179,7 @@ def _as_linear(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
     return None
 
 
-def _written(steps: Iterable[UOp], given: Iterable[UOp], renderer: Renderer) -> list[UOp]:
+def _linear(steps: Iterable[UOp], given: Iterable[UOp], renderer: Renderer) -> list[UOp]:
     """The list: each step after what it reads; that is written again in each loop that needs it."""
     head: dict[UOp, None] = {}
     body: list[UOp] = []
@@ -203,13 +203,13 @@ def _written(steps: Iterable[UOp], given: Iterable[UOp], renderer: Renderer) -> 
     for node in given:
         if node.arg not in touched:
             head[untouched(node, renderer)] = None
-    return sorted(head, key=lambda node: (HEAD[node.op], place_in_head(node))) + body
+    return sorted(head, key=lambda node: (HEAD[node.op], order_in_head(node))) + body
 
 
 # *** what it takes
 
 
-def _turns(loop: UOp) -> float:
+def _iterations(loop: UOp) -> float:
     """How often a loop turns; half as often as it may, where that changes; of a `while` a guess."""
     most = max(bounds(loop.src[0])[1], 0)
     if most >= MOST_TURNS:
@@ -219,16 +219,16 @@ def _turns(loop: UOp) -> float:
 
 def _counted(sink: UOp) -> list[tuple[UOp, list[UOp], float]]:
     """Each step, the operations that are new in it, and how often it is done."""
-    seen: set[UOp] = set()
+    visited: set[UOp] = set()
     turns = [1.0]
     found = []
     for step in sink.src:
         if step.op is Ops.RANGE:
-            turns.append(turns[-1] * _turns(step))
+            turns.append(turns[-1] * _iterations(step))
         elif step.op is Ops.ENDRANGE:
             turns.pop()
         nodes = [
-            node for node in toposort((step,), done=seen)
+            node for node in toposort((step,), done=visited)
             if node.op in ELEMENTWISE and node.src[-1].dtype is not dtypes.index
         ]  # fmt: skip
         found.append((step, nodes, turns[-1]))

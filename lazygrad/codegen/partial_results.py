@@ -39,17 +39,17 @@ MOST_PARTS = 16
 class Exchange(NamedTuple):
     """Each thread combines the parts of so many neighbours, itself among them, by shuffles."""
 
-    parts: int
+    partials: int
 
     @property
     def times(self) -> int:
-        return self.parts.bit_length() - 1
+        return self.partials.bit_length() - 1
 
 
 class Meeting(NamedTuple):
     """So many parts are stored in local memory, and each thread combines `radix` of them."""
 
-    parts: int
+    partials: int
     radix: int
 
 
@@ -130,9 +130,9 @@ def instructions_of(steps: Sequence[Step]) -> int:
     return exchanged + len(meetings) + (meetings[0].radix if meetings else 0)
 
 
-def parts_in_memory(steps: Sequence[Step]) -> int:
+def partials_in_memory(steps: Sequence[Step]) -> int:
     """How many parts have a place in local memory."""
-    return sum(step.parts for step in steps if isinstance(step, Meeting))
+    return sum(step.partials for step in steps if isinstance(step, Meeting))
 
 
 # *** what they become
@@ -198,9 +198,9 @@ class _Combined:
     """
 
     def __init__(self, op: Ops, own: UOp, threads: Sequence[Sequence[UOp]], places: dict[UOp, UOp]) -> None:
-        self.op, self.own, self.threads, self.places = op, own, threads, places
+        self.op, self.own, self.threads, self.slots = op, own, threads, places
         self.count: int = own.src[0].arg
-        self.alike = 1
+        self.copies = 1
 
     def exchanged(self, part: UOp, step: Exchange) -> UOp:
         """Each thread with its neighbours of twice the distance, and so on."""
@@ -213,7 +213,7 @@ class _Combined:
             other = UOp(Ops.SHUFFLE, part.dtype, (part,), distance)
             part = UOp(self.op, part.dtype, (part, other))
             distance *= 2
-        self.alike *= step.parts
+        self.copies *= step.partials
         return part
 
     def met(self, part: UOp, step: Meeting, level: UOp | None, memory: int) -> UOp:
@@ -222,16 +222,16 @@ class _Combined:
         Each thread combines those of its number modulo as many as are left. Where threads are as many as
         parts, each stores its own; on later levels the first `step.parts` of them do.
         """
-        dtype, place = part.dtype, self.places[self.own]
+        dtype, place = part.dtype, self.slots[self.own]
         lanes = size = dtype.count
-        left = step.parts // step.radix
+        left = step.partials // step.radix
         here, there = index.const(0), index.const(0)
         for axis in reversed(self.threads):  # the first, which is along x, varies fastest
-            length, mine = index.bounds(axis[0].src[0])[1], self.places[axis[0]]
+            length, mine = index.bounds(axis[0].src[0])[1], self.slots[axis[0]]
             other = mine
             if self.own in axis:
-                length = step.parts
-                mine = index.floordiv(place, index.const(self.alike)) if self.alike > 1 else place
+                length = step.partials
+                mine = index.floordiv(place, index.const(self.copies)) if self.copies > 1 else place
                 other = index.mod(place, index.const(left))
                 other = level * left + other if level is not None else other
             here = here * length + mine
@@ -239,11 +239,11 @@ class _Combined:
             size *= length
         local = UOp(Ops.DEFINE_LOCAL, dtype.scalar_type.ptr(size, local=True), (), memory)
         store = UOp(Ops.STORE, dtypes.void, (UOp(Ops.INDEX, local.dtype, (local, here * lanes)), part))
-        if self.alike > 1:
-            store = only_where(store, index.equal(index.mod(place, index.const(self.alike)), index.const(0)))
-        elif step.parts < self.count:
-            store = only_where(store, index.less(place, index.const(step.parts)))
-        self.alike = 1
+        if self.copies > 1:
+            store = only_where(store, index.equal(index.mod(place, index.const(self.copies)), index.const(0)))
+        elif step.partials < self.count:
+            store = only_where(store, index.less(place, index.const(step.partials)))
+        self.copies = 1
         stage = UOp(Ops.STAGE, local.dtype, (local, store))
         load = UOp(Ops.LOAD, dtype, (UOp(Ops.INDEX, local.dtype, (stage, there * lanes)),))
         return UOp(Ops.REDUCE, dtype, (load, level), self.op) if level is not None else load

@@ -1,7 +1,7 @@
 """How long a kernel will take, roughly: read off its linear program (form 7), for a search to rank by.
 
 What is counted is what runs, in each loop: instructions, chains of additions that wait for each other,
-accumulators, and the places that are loaded and stored. `work.py` says how long that takes.
+accumulators, and the places that are loaded and stored. `cost_model.py` says how long that takes.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ..ir.ops import ELEMENTWISE, LANEWISE, OPS, Ops, execute
 from ..ir.own import MOST_TURNS
 from ..ir.uop import UOp
 from ..target import Core, Launch, Target
-from .ranges import chosen_by_data
-from .work import PRODUCTS, Loop, cycles, guessing, issued
+from .cost_model import PRODUCTS, Loop, cycles, guessing, issued
+from .ranges import data_dependent
 
 #: Loads and stores that move alike: their loop, their memory, and loop → elements by which it moves them.
 Alike = tuple[Loop, UOp, frozenset[tuple[Loop, int]]]
@@ -43,8 +43,8 @@ def _walk(uops: Sequence[UOp], target: Target) -> list[Loop]:
     loops, loop_of = [top], dict[UOp, Loop]()
     local = {u.arg[0]: u for u in uops if u.op is Ops.SPECIAL}
     branches: list[Loop] = []
-    by_data = chosen_by_data(uops)
-    places: dict[Alike, list[tuple[int, int]]] = {}
+    by_data = data_dependent(uops)
+    streams: dict[Alike, list[tuple[int, int]]] = {}
     halfway: dict[UOp, int] = {}  # what is around a loop is taken to be half-way through when that begins
     for u in uops:
         if u.op is Ops.RANGE:
@@ -53,8 +53,8 @@ def _walk(uops: Sequence[UOp], target: Target) -> list[Loop]:
             )
             turns = max(end - begin, 1) if end - begin < MOST_TURNS else TURNS_OF_A_WHILE
             halfway[u] = begin + (turns - 1) // 2
-            now = loop_of[u] = Loop(float(turns), now, pieces=u.arg.kind is AxisType.THREAD)
-            now.issued += target.core.turn
+            now = loop_of[u] = Loop(float(turns), now, thread_chunks=u.arg.kind is AxisType.THREAD)
+            now.issued += target.core.iteration
             loops.append(now)
         elif u.op is Ops.ENDRANGE:
             now = now.outer or top
@@ -85,7 +85,9 @@ def _walk(uops: Sequence[UOp], target: Target) -> list[Loop]:
                     now.issued += _uncoalesced(strides, local.get("lidx0"), value, target)
                 steps = frozenset([(loop_of[r], step) for r, step in strides.items() if r in loop_of])
                 base = place.src[0].dtype.base.itemsize
-                places.setdefault((now, place.src[0], steps), []).append((first * base, value.dtype.itemsize))
+                streams.setdefault((now, place.src[0], steps), []).append(
+                    (first * base, value.dtype.itemsize)
+                )
         elif u.op in LANEWISE or u.op in (Ops.VECTORIZE, Ops.GEP):
             if u in by_data and u.dtype.count == 1:
                 now.lost += guessing(1, target.core)
@@ -94,7 +96,7 @@ def _walk(uops: Sequence[UOp], target: Target) -> list[Loop]:
                 now.issued += count
             else:
                 now.compute(count, u.op in PRODUCTS)
-    for (loop, memory, steps), some in places.items():
+    for (loop, memory, steps), some in streams.items():
         _touch(loop, memory, dict(steps), some, target.memory.line)
     return loops
 
@@ -122,7 +124,7 @@ def _once_in_a_loop(u: UOp) -> bool:
     return u.op is Ops.IF and u.src[0].op is Ops.CMPEQ and u.src[0].src[0].op is Ops.RANGE
 
 
-def turns_of(loop: UOp) -> int:
+def iterations_of(loop: UOp) -> int:
     """How often a RANGE of a linear program turns at most; 1 where only the data knows."""
     begin, end = (
         bounds(s)[n] if s.dtype is dtypes.index else _size(s, {}) for n, s in enumerate(loop.src[:2])
@@ -130,12 +132,12 @@ def turns_of(loop: UOp) -> int:
     return max(int(end - begin), 1)
 
 
-def all_turns(uops: Sequence[UOp]) -> int:
+def all_iterations(uops: Sequence[UOp]) -> int:
     """How many turns the loops of one thread take together at most, loops inside of others included."""
     total, inside = 0, [1]
     for u in uops:
         if u.op is Ops.RANGE:
-            inside.append(inside[-1] * turns_of(u))
+            inside.append(inside[-1] * iterations_of(u))
             total += inside[-1]
         elif u.op is Ops.ENDRANGE:
             inside.pop()

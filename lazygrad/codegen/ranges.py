@@ -114,11 +114,11 @@ def _stride_by_differencing(expression: UOp, r: UOp) -> int | None:
     if r not in known:
         size = r.src[0]
         few = size.op is Ops.CONST and size.arg <= 64 and not is_computed(expression)
-        known[r] = _step_of_places(expression, r) if few else None
+        known[r] = _step_of_indices(expression, r) if few else None
     return known[r]
 
 
-def _step_of_places(expression: UOp, r: UOp) -> int | None:
+def _step_of_indices(expression: UOp, r: UOp) -> int | None:
     step, before = None, at(expression, r, 0)
     for place in range(1, r.src[0].arg):
         after = at(expression, r, place)
@@ -166,7 +166,7 @@ def typical(size: UOp) -> int:
 # *** what stands where
 
 
-def chosen_by_data(nodes: Sequence[UOp]) -> set[UOp]:
+def data_dependent(nodes: Sequence[UOp]) -> set[UOp]:
     """The choices, of nodes in topological order, whose condition depends on what is loaded."""
     choices = {node for node in nodes if node.op is Ops.WHERE}
     if not choices:

@@ -31,7 +31,7 @@ def separate_loops(sink: UOp) -> UOp:
         sink = changed
 
 
-def any_apart(nodes: Iterable[UOp]) -> bool:
+def any_shared(nodes: Iterable[UOp]) -> bool:
     """Whether REDUCEs that stand in different loops share one, or STAGEs their memory."""
     around_of: dict[UOp, frozenset[UOp]] = {}
     memory: set[UOp] = set()
@@ -49,7 +49,7 @@ def any_apart(nodes: Iterable[UOp]) -> bool:
 
 def _separate_once(sink: UOp) -> UOp:
     nodes = sink.toposort()
-    if not any_apart(nodes):
+    if not any_shared(nodes):
         return sink
     fresh = 1 + max((node.arg.id for node in nodes if node.op is Ops.RANGE), default=0)
     memory = 1 + max((node.arg for node in nodes if node.op is Ops.DEFINE_LOCAL), default=0)
@@ -57,13 +57,13 @@ def _separate_once(sink: UOp) -> UOp:
     around_of: dict[UOp, frozenset[UOp]] = {}
     own: dict[tuple[UOp, frozenset[UOp]], UOp] = {}
 
-    def apart(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+    def separated(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         nonlocal memory, fresh
         if node.op is Ops.STAGE:
             again = node.src[0] in filled
             filled.add(node.src[0])
             if again:
-                made = _filled_apart(node.replace(src=src), memory, fresh)
+                made = _filled_separately(node.replace(src=src), memory, fresh)
                 memory, fresh = memory + 1, fresh + len(made.src)
                 return made
         elif node.op is Ops.REDUCE:
@@ -81,10 +81,10 @@ def _separate_once(sink: UOp) -> UOp:
                 return substitute_ranges(made, mapping)
         return None
 
-    return transform(sink, apart, "separate loops", rebuild=index.rebuild, order=nodes)
+    return transform(sink, separated, "separate loops", rebuild=index.rebuild, order=nodes)
 
 
-def _filled_apart(stage: UOp, memory: int, fresh: int) -> UOp:
+def _filled_separately(stage: UOp, memory: int, fresh: int) -> UOp:
     """The STAGE with another memory, and loops numbered from `fresh` on."""
     mapping: dict[UOp, UOp] = {
         r: r.replace(arg=RangeArg(fresh + k, r.arg.kind)) for k, r in enumerate(closed_ranges(stage))

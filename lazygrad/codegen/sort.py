@@ -59,7 +59,7 @@ class SortPlan(NamedTuple):
         """Where the elements are after pass `number`, which is not the last."""
         return self.counts + (number % 2) * self.size
 
-    def places(self, number: int) -> int:
+    def positions(self, number: int) -> int:
         """Where their places are, if these are words of their own."""
         return self.counts + (2 + number % 2) * self.size
 
@@ -104,7 +104,7 @@ def sort_program(ast: UOp) -> list[UOp]:
     if keys is None:
         raise TypeError("a kernel that does not sort")
     order, working = (store.src[0] for store in ast.src)
-    return _Program(order, working, keys.src[0], plan_of(ast)).written()
+    return _Program(order, working, keys.src[0], plan_of(ast)).program()
 
 
 class _Program:
@@ -116,7 +116,7 @@ class _Program:
         self.ranges = 0
         self.mask = (1 << plan.digit) - 1
 
-    def written(self) -> list[UOp]:
+    def program(self) -> list[UOp]:
         plan = self.plan
         row = self.open(plan.rows)
         first = self.emit(self.word(row) * self.const(plan.size))
@@ -171,7 +171,7 @@ class _Program:
         else:
             self.store(self.working, target + self.const(plan.elements(number)), element)
             if not plan.packed:
-                self.store(self.working, target + self.const(plan.places(number)), place)
+                self.store(self.working, target + self.const(plan.positions(number)), place)
         self.close(i)
 
     def element(self, number: int, i: UOp, first: UOp) -> tuple[UOp, UOp]:
@@ -183,7 +183,7 @@ class _Program:
         element = self.emit(self.load(self.working, i + self.const(plan.elements(number - 1))))
         if plan.packed:
             return element, i
-        return element, self.emit(self.load(self.working, i + self.const(plan.places(number - 1))))
+        return element, self.emit(self.load(self.working, i + self.const(plan.positions(number - 1))))
 
     def count_of(self, element: UOp, number: int, shift: int) -> UOp:
         """Where the count of an element's digit is."""

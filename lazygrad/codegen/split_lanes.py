@@ -17,11 +17,11 @@ def split_lanes(sink: UOp, renderer: Renderer) -> UOp:
 
     Loads and stores of vectors that the target has not, or only some of whose lanes are valid, are split too.
     """
-    parts: dict[UOp, list[UOp]] = {}  # a STORE → those that it becomes
+    split_stores: dict[UOp, list[UOp]] = {}  # a STORE → those that it becomes
 
     def split(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         if node.op in (Ops.SINK, Ops.STAGE):
-            return as_it_is(node, tuple([part for s in src for part in parts.get(s, (s,))]))
+            return as_it_is(node, tuple([part for s in src for part in split_stores.get(s, (s,))]))
         if node.dtype.count > 1 and (node.op in LANEWISE or node.op in (Ops.REDUCE, Ops.SCAN)):
             return _split(node, src)
         if node.op is Ops.GEP:
@@ -31,7 +31,7 @@ def split_lanes(sink: UOp, renderer: Renderer) -> UOp:
             return _split_load(as_it_is(node, src), renderer)
         if node.op is Ops.STORE and src[1].dtype.count > 1:
             store = as_it_is(node, src)
-            parts[store] = _split_store(store, renderer)
+            split_stores[store] = _split_store(store, renderer)
         return None
 
     return transform(sink, split, "split lanes")

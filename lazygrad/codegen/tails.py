@@ -99,7 +99,7 @@ def _cut(sink: UOp, loop: UOp) -> UOp:
             stores = tuple([only_where(store, index.equal(once, index.const(0))) for store in stores])
         return sink.replace(src=main.src + stores)
 
-    def in_parts(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+    def in_segments(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         if node.op is not Ops.REDUCE or loop not in node.src[1:]:
             return None
         made = node.replace(src=src)
@@ -107,4 +107,4 @@ def _cut(sink: UOp, loop: UOp) -> UOp:
         tail = substitute_ranges(made, {**copies(node.src[1:]), loop: last})
         return UOp(node.arg, node.dtype, (main, tail))
 
-    return transform(sink, in_parts, "cut tails", rebuild=index.rebuild, order=nodes)
+    return transform(sink, in_segments, "cut tails", rebuild=index.rebuild, order=nodes)

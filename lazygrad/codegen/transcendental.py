@@ -349,7 +349,7 @@ def _wave(x: UOp, sign: UOp | None, form: _Format, turned: int) -> UOp:
     """The sine of |x| and so many quarter turns, its sign changed where `sign` has that bit."""
     a = _magnitude(x, form)
     small = a < 0.78
-    quadrant, negative, r, rest = _quarter_turns(a, form)
+    quadrant, negative, r, rest = _reduced_quadrant(a, form)
     quadrant, negative = small.where(0, quadrant), small.where(0, negative)
     r, rest = small.where(a, r), small.where(0.0, rest)
     z = r * r
@@ -363,7 +363,7 @@ def _wave(x: UOp, sign: UOp | None, form: _Format, turned: int) -> UOp:
     return (a < math.inf).where(result, math.nan)
 
 
-def _quarter_turns(a: UOp, form: _Format) -> tuple[UOp, UOp, UOp, UOp]:
+def _reduced_quadrant(a: UOp, form: _Format) -> tuple[UOp, UOp, UOp, UOp]:
     """a = (quadrant + 4k)·π/2 ± (r + rest), r ≤ π/4, for finite a ≥ 1/2; `negative` is 1 for minus.
 
     a is an integer m times 2**s. Bits of 2/π worth 4·2**-s and more only add whole turns; the three words

@@ -50,7 +50,7 @@ from .lanes import (
     without_neutral,
 )
 from .ranges import IN_REGISTERS, index_nodes
-from .separate_loops import any_apart, separate_loops
+from .separate_loops import any_shared, separate_loops
 from .tails import cut_tails
 
 Place = tuple[int, ...]
@@ -65,7 +65,7 @@ def vectorize(sink: UOp, target: Target) -> UOp:
     sink, lanes = choose_lanes(sink, target)
     writer = _Expander(sink, lanes, target)
     expanded = writer.expanded()
-    return separate_loops(expanded) if any_apart(writer.apart) else expanded
+    return separate_loops(expanded) if any_shared(writer.separated) else expanded
 
 
 # *** writing every node once per place
@@ -103,7 +103,7 @@ class _Expander:
             if inner or not self.touched.isdisjoint(node.src):
                 self.touched.add(node)
         self.inner = frozenset(r for node in nodes for r in self.registers[node]) | lanes
-        self.apart: list[UOp] = []  # the REDUCEs and STAGEs, whose loops may have come apart
+        self.separated: list[UOp] = []  # the REDUCEs and STAGEs, whose loops may have come apart
         self._values: dict[UOp, tuple[UOp, ...]] = {}
         self._patterns: dict[UOp, Pattern | None] = {}
         self._squares: dict[tuple[UOp, Place], list[UOp]] = {}
@@ -113,7 +113,7 @@ class _Expander:
     def expanded(self) -> UOp:
         stores: list[UOp] = []
         for store in self.sink.src:
-            places = self.places(store, {})
+            places = self.coordinates(store, {})
             for place in places:
                 self.expand(store, place)
             for place in places:
@@ -125,9 +125,9 @@ class _Expander:
     def expand(self, root: UOp, place: Place) -> None:
         """Work out every value that a STORE at one place needs."""
         for need in reversed(self.needs(root, place)):
-            resolve(need, self._asked, self._answer, self.done)
+            resolve(need, self._requested, self._answer, self.done)
 
-    def _asked(self, key: tuple[UOp, Place]) -> list[tuple[UOp, Place]]:
+    def _requested(self, key: tuple[UOp, Place]) -> list[tuple[UOp, Place]]:
         return self.needs(*key) if key[0] in self.touched else []
 
     def _answer(self, key: tuple[UOp, Place]) -> UOp:
@@ -138,14 +138,14 @@ class _Expander:
                 notify("vectorize", _Expander.build, node, made)
             return made
         if node.op is Ops.STAGE:
-            self.apart.append(node)
+            self.separated.append(node)
         return node
 
     def needs(self, node: UOp, place: Place) -> list[tuple[UOp, Place]]:
         if node.op is Ops.REDUCE:
-            return [(node.src[0], inner) for inner in self.reduced_places(node, place)]
+            return [(node.src[0], inner) for inner in self.reduced_coordinates(node, place)]
         if node.op is Ops.SCAN:
-            turns = self.turns(node, place)
+            turns = self.iterations(node, place)
             return [(value, self.narrow(node, turn, value)) for value in scan_values(node) for turn in turns]
         if node.op is Ops.STAGE:
             return [need for store, inner in self.filling(node, place) for need in self.needs(store, inner)]
@@ -153,9 +153,9 @@ class _Expander:
 
     def values_below(self, node: UOp) -> tuple[UOp, ...]:
         """The values that a node is made of: its sources, and those inside of their index arithmetic."""
-        return resolve(node, self._places_below, self._values_of, self._values)
+        return resolve(node, self._coordinates_below, self._values_of, self._values)
 
-    def _places_below(self, node: UOp) -> list[UOp]:
+    def _coordinates_below(self, node: UOp) -> list[UOp]:
         return [source for source in node.src if source.op is Ops.INDEX or source in self.is_index]
 
     def _values_of(self, node: UOp) -> tuple[UOp, ...]:
@@ -175,21 +175,21 @@ class _Expander:
         number_of = dict(zip(own, place, strict=True))
         return tuple([number_of[r] for r in inner])
 
-    def places(self, node: UOp, fixed: Mapping[UOp, int]) -> list[Place]:
+    def coordinates(self, node: UOp, fixed: Mapping[UOp, int]) -> list[Place]:
         """The places of a node where these ranges are."""
         own = self.registers[node]
         return list(itertools.product(*((fixed[r],) if r in fixed else range(r.src[0].arg) for r in own)))
 
-    def reduced_places(self, reduce: UOp, place: Place) -> list[Place]:
+    def reduced_coordinates(self, reduce: UOp, place: Place) -> list[Place]:
         """The places of a REDUCE's value: its own, times all those of the ranges that it closes."""
-        return self.places(reduce.src[0], dict(zip(self.registers[reduce], place, strict=True)))
+        return self.coordinates(reduce.src[0], dict(zip(self.registers[reduce], place, strict=True)))
 
     def filling(self, stage: UOp, place: Place) -> list[tuple[UOp, Place]]:
         """The STOREs that fill a STAGE, each at its places: the STAGE's, times those that it closes."""
         fixed = dict(zip(self.registers[stage], place, strict=True))
-        return [(store, inner) for store in stage_stores(stage) for inner in self.places(store, fixed)]
+        return [(store, inner) for store in stage_stores(stage) for inner in self.coordinates(store, fixed)]
 
-    def turns(self, scan: UOp, place: Place) -> list[Place]:
+    def iterations(self, scan: UOp, place: Place) -> list[Place]:
         """The places of a SCAN that differ only along it, in the order in which it meets them."""
         own = [r for r in scan_ranges(scan) if r in self.registers[scan]]
         at = [self.registers[scan].index(r) for r in own]
@@ -215,8 +215,8 @@ class _Expander:
                 made for store, inner in self.filling(node, place) for made in self.stores(store, inner)
             ]
             loops = [r for r in closed_ranges(node) if r.arg.kind not in IN_REGISTERS]
-            self.apart.append(UOp(Ops.STAGE, node.dtype, (node.src[0], *stores, *loops), node.arg))
-            return self.apart[-1]
+            self.separated.append(UOp(Ops.STAGE, node.dtype, (node.src[0], *stores, *loops), node.arg))
+            return self.separated[-1]
         src = [self.value(node, place, s) for s in node.src]
         if node.op is Ops.WHERE and (src[0] is TRUE or src[0] is FALSE):
             return src[1] if src[0] is TRUE else src[2]
@@ -269,20 +269,20 @@ class _Expander:
 
     def reduce(self, node: UOp, place: Place) -> UOp:
         op, value = node.arg, node.src[0]
-        values = [self.done[value, inner] for inner in self.reduced_places(node, place)]
+        values = [self.done[value, inner] for inner in self.reduced_coordinates(node, place)]
         values = same_lanes(without_neutral(op, values))
         loops = tuple([r for r in node.src[1:] if r.arg.kind not in IN_REGISTERS])
         # one part of each thread is combined with those of others; what rounds is combined without (share)
         shared = tuple([r for r in loops if r.arg.kind is AxisType.GROUP and node.dtype not in NARROW])
         loops = tuple([r for r in loops if r not in shared])
         if loops:
-            copies = math.prod(r.src[0].arg for r in self.registers[node]) * self.apart_in_lanes(node)
+            copies = math.prod(r.src[0].arg for r in self.registers[node]) * self.scalar_instructions(node)
             chains = 1 if value.op is Ops.WMMA else self.chains
             accumulators = min(len(values), max(1, chains // copies))
             fuses = value.op is Ops.MUL and op is Ops.ADD
             bodies = [combined(op, values[i::accumulators], chain=fuses) for i in range(accumulators)]
             values = [UOp(Ops.REDUCE, body.dtype, (body, *loops), op) for body in bodies]
-            self.apart += values
+            self.separated += values
         result = combined(op, values)
         own = self.lane[value]
         if own is not None and own in node.src[1:]:
@@ -293,7 +293,7 @@ class _Expander:
         same = [r.src[0].arg for r in node.src[1:] if r.arg.kind in IN_REGISTERS and r not in open_ranges]
         return repeated(op, result, math.prod(same))
 
-    def apart_in_lanes(self, node: UOp) -> int:
+    def scalar_instructions(self, node: UOp) -> int:
         """How many instructions a vector of these values takes: where lanes are scalars, one for each."""
         lane = self.lane[node]
         return lane.src[0].arg if lane is not None and self.scalar_lanes else 1
@@ -305,7 +305,7 @@ class _Expander:
         lanes = lane.src[0].arg if lane is not None and lane in scan_ranges(node) else 1
         before: Step | None = None
         total: Step | None = None
-        for turn in self.turns(node, place):
+        for turn in self.iterations(node, place):
             parts = [self.done[value, self.narrow(node, turn, value)] for value in scan_values(node)]
             step: Step = tuple(parts)
             inside = None
@@ -339,7 +339,7 @@ class _Expander:
         if lane is None:
             return UOp(Ops.LOAD, scalar, (access.at_lane(0),))
         lanes = lane.src[0].arg
-        step, valid = access.place.step, access.valid.vector()
+        step, valid = access.offset.step, access.valid.vector()
         if step == 1:
             return UOp(Ops.LOAD, scalar.vec(lanes), (access.at_lane(0, valid),))
         if valid.dtype.count == 1 and step == 0:
@@ -426,7 +426,7 @@ class _Expander:
         if lane is None:
             return [UOp(Ops.STORE, node.dtype, (access.at_lane(0), *values), node.arg)]
         lanes = lane.src[0].arg
-        step = access.place.step
+        step = access.offset.step
         if node.arg is None and len(values) == 1 and step == 1:
             value = broadcast(values[0], lanes)
             return [UOp(Ops.STORE, node.dtype, (access.at_lane(0, access.valid.vector()), value))]

@@ -4,9 +4,9 @@
 becomes
     acc += wmma(pack(temp0[0], ...), pack(temp1[0], ...), 4*c + 2*u + v)    the first word of each matrix
 
-where both factors lie in panels (`target/panels.py`), and the product begins where lines are not swapped.
-PTX's `wgmma` takes 64 rows and up to 256 columns: those along one UPCAST range, c above, are one product.
-`legalize` puts their places in the stead of the words, and a renderer makes descriptors of these.
+where both factors lie in packed tiles (`target/packed_tiles.py`), and the product begins where lines are not
+swapped. PTX's `wgmma` takes 64 rows and up to 256 columns: those along one UPCAST range, c above, are one
+product. `legalize` puts their indices in the stead of the words, and a renderer makes descriptors of these.
 
 Elsewhere the words stay, and each warp multiplies its own (`mma`).
 """
@@ -34,7 +34,7 @@ def by_warp_groups(sink: UOp) -> UOp:
     """The kernel whose products are read from panels, where there are such."""
     found: dict[UOp, UOp] = {}
     for product in [node for node in sink.toposort() if node.op is Ops.WMMA]:
-        made = _read_from_panels(product) if None not in product.arg.panels else loaded_together(product)
+        made = _read_from_packed(product) if None not in product.arg.tiles else loaded_together(product)
         found |= {product: made} if made is not None else {}
     return index.substitute((sink,), found)[sink] if found else sink
 
@@ -45,15 +45,15 @@ def are_alone(sink: UOp) -> bool:
     return any(core.warps > 1 and not core.columns for core in products)
 
 
-def _read_from_panels(product: UOp) -> UOp | None:
+def _read_from_packed(product: UOp) -> UOp | None:
     """The WMMA of the first words; None where the product does not begin where one may."""
     core, (*words, number) = product.arg, product.src
-    rows, columns = (_first_place(word) for word in (words[0], words[2 * core.halves]))
+    rows, columns = (_first_index(word) for word in (words[0], words[2 * core.halves]))
     wide = _columns(columns, core)
     if wide is not None:
         columns = index.substitute((columns,), {wide: index.const(0)})[columns]
         number = wide * 4 + number
-    for access, panel in zip((rows, columns), core.panels, strict=True):
+    for access, panel in zip((rows, columns), core.tiles, strict=True):
         if len(access.src) > 2 or multiple_of(access.src[1]) % panel.alignment:
             return None
     count = 1 if wide is None else int(wide.src[0].arg)
@@ -66,7 +66,7 @@ def _read_from_panels(product: UOp) -> UOp | None:
     )
 
 
-def _first_place(word: UOp) -> UOp:
+def _first_index(word: UOp) -> UOp:
     """Where the first thread of a warp group begins to read."""
     access = word.src[0].src[0]  # a PACK or BITCAST of what is loaded from a panel
     threads = {r: index.const(0) for r in ranges_of(access.src[1]) if r.arg.kind is AxisType.WARP}
@@ -76,7 +76,7 @@ def _first_place(word: UOp) -> UOp:
 
 def _columns(access: UOp, core: TensorCore) -> UOp | None:
     """The range of the columns of one product: one that moves the place as columns of these panels lie."""
-    panel = core.panels[1]
+    panel = core.tiles[1]
     assert panel is not None  # who asks has seen both
     for r in sorted(ranges_of(access.src[1]), key=lambda r: r.arg.id):
         if r.arg.kind is not AxisType.UPCAST or r.src[0].op is not Ops.CONST:
@@ -92,7 +92,7 @@ def _columns(access: UOp, core: TensorCore) -> UOp | None:
     return None
 
 
-def with_places(sink: UOp) -> UOp:
+def with_indices(sink: UOp) -> UOp:
     """The kernel in target code in which such products have the places that their words are loaded from."""
 
     def placed(node: UOp, src: tuple[UOp, ...]) -> UOp | None:

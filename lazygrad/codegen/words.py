@@ -58,7 +58,7 @@ def first_word(access: UOp, element: DType) -> UOp:
     return UOp(Ops.PACK, dtypes.uint32, loads) if len(loads) > 1 else loads[0].bitcast(dtypes.uint32)
 
 
-def split_place(place: UOp) -> tuple[UOp, int]:
+def split_index(place: UOp) -> tuple[UOp, int]:
     """A place as another one and a constant beyond it."""
     if place.op is Ops.ADD and place.src[1].op is Ops.CONST:
         return place.src[0], int(place.src[1].arg)
@@ -67,7 +67,7 @@ def split_place(place: UOp) -> tuple[UOp, int]:
 
 def _split(place: UOp) -> tuple[UOp | None, int]:
     """The same, and of a constant nothing but that."""
-    return (None, int(place.arg)) if place.op is Ops.CONST else split_place(place)
+    return (None, int(place.arg)) if place.op is Ops.CONST else split_index(place)
 
 
 def is_word(load: UOp) -> bool:

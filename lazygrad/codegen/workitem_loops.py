@@ -71,7 +71,7 @@ class _Threads:
 
     def loops(self) -> list[UOp]:
         """The steps in their new loops."""
-        parts: list[list[UOp]] = [[]]
+        segments: list[list[UOp]] = [[]]
         between: list[
             UOp | None
         ] = []  # what stands behind each part but the last: a split loop's begin or end
@@ -79,17 +79,21 @@ class _Threads:
             splits = step in self.split or (step.op is Ops.ENDRANGE and step.src[0] in self.split)
             if step.op is Ops.BARRIER or splits:
                 between.append(step if splits else None)
-                parts.append([])
+                segments.append([])
             else:
-                parts[-1].append(step)
-        home = {step: n for n, part in enumerate(parts) for step in part if step.op is Ops.LOAD}
-        used = [{node for node in toposort(part) if home.get(node, n) != n} for n, part in enumerate(parts)]
-        kept: dict[UOp, UOp] = {}
+                segments[-1].append(step)
+        home = {step: n for n, part in enumerate(segments) for step in part if step.op is Ops.LOAD}
+        used = [
+            {node for node in toposort(part) if home.get(node, n) != n} for n, part in enumerate(segments)
+        ]
+        replaced: dict[UOp, UOp] = {}
         for load in dict.fromkeys(node for nodes in used for node in sorted(nodes, key=lambda n: n.arg)):
-            kept[load] = UOp(Ops.DEFINE_LOCAL, load.dtype.ptr(self.count), (), self.memory + len(kept))
+            replaced[load] = UOp(
+                Ops.DEFINE_LOCAL, load.dtype.ptr(self.count), (), self.memory + len(replaced)
+            )
         made: list[UOp] = []
-        for number, part in enumerate(parts):
-            made += self._part(part, used[number], kept)
+        for number, part in enumerate(segments):
+            made += self._part(part, used[number], replaced)
             if number < len(between) and between[number] is not None:
                 made.append(between[number])  # type: ignore[arg-type]
         return made

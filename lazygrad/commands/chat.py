@@ -38,13 +38,13 @@ class Statistics:
 
 
 class Stop:
-    """Within `with Stop() as stop:` a Ctrl-C sets `stop.asked`; the next one is as ever.
+    """Within `with Stop() as stop:` a Ctrl-C sets `stop.requested`; the next one is as ever.
 
     A step of the model is not torn apart by the first.
     """
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
 
     def __enter__(self) -> Stop:
         self._before: Any = None
@@ -53,7 +53,7 @@ class Stop:
         return self
 
     def _ask(self, number: int, frame: Any) -> None:
-        self.asked = True
+        self.requested = True
         signal.signal(signal.SIGINT, self._before)
 
     def __exit__(self, *error: object) -> None:
@@ -115,7 +115,7 @@ class Chat:
         begin = last = time.perf_counter()
         with Stop() as stop:
             try:
-                while self.session.busy and not stop.asked:
+                while self.session.busy and not stop.requested:
                     for event in self.session.step():
                         if event.error is not None:
                             raise event.error
@@ -131,7 +131,7 @@ class Chat:
         print(flush=True)
         if self.stats:
             print(statistics, file=sys.stderr, flush=True)
-        return not stop.asked
+        return not stop.requested
 
     def _prompt(self) -> list[int]:
         """The conversation as tokens; its first turns are left out where it is longer than the context."""

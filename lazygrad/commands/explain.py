@@ -14,8 +14,8 @@ from ..schedule.items import ScheduleItem
 from ..viz import brief, pages, plain, record
 from ..viz.record import PlanningRecorder
 from ..viz.walk import in_terminal
+from .recorded import Enough, Recorded, ended_after
 from .script import name_of, run_script, script_argument
-from .seen import Enough, Seen, ended_after
 from .words import KERNEL, seconds
 
 HELP = "walk through the compilation of one kernel of a script: every pass, every rewrite and its rule"
@@ -45,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--full", action="store_true", help="show every rewrite, and all of large graphs")
 
 
-class _Search(Seen):
+class _Search(Recorded):
     """Waits for the n-th different kernel, or for one that a word means, while a script runs."""
 
     def __init__(self, wanted: str) -> None:
@@ -81,7 +81,7 @@ def run(given: argparse.Namespace) -> int:
         return status or 1
     item = search.found
     renderer = Device[item.bufs[0].device].renderer
-    recording = record(item.ast, renderer, [] if NOOPT else None, planning.asked, planning.forms)
+    recording = record(item.ast, renderer, [] if NOOPT else None, planning.requested, planning.forms)
     if given.plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
         for line in plain(recording, full=True) if given.full else brief(recording):
             print(line)

@@ -12,8 +12,8 @@ from ..engine.realize import observe_kernels
 from ..inspection.kernels import FORMS, InspectedKernel, inspect
 from ..inspection.targets import TARGETS, find_target, planned_for
 from ..runtime.cpu import CPUDevice
+from .recorded import Recorded
 from .script import name_of, run_script, script_argument
-from .seen import Seen
 
 HELP = "print the kernels of a script, for any target, whether this machine has it or not"
 
@@ -32,7 +32,7 @@ def run(given: argparse.Namespace) -> int:
         except ValueError as error:
             print(f"lazygrad kernels: {error}", file=sys.stderr)
             return 2
-    seen = Seen()
+    seen = Recorded()
     with Context(TRACEMETA=2, PLAN_FOR=planned_for(given.target)):
         # The CPU plays devices that are not here, for scripts that name them.
         kinds = [kind for kind, _ in TARGETS.values()]
@@ -48,7 +48,7 @@ def run(given: argparse.Namespace) -> int:
     return status
 
 
-def _show(seen: Seen, given: argparse.Namespace, absent: list[str]) -> None:
+def _show(seen: Recorded, given: argparse.Namespace, absent: list[str]) -> None:
     target_of = {kind: name for name, (kind, _) in TARGETS.items() if kind in absent}
     for number, item in enumerate(seen.items.values(), 1):
         own = target_of.get(item.bufs[0].device.partition(":")[0])

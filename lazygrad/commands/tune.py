@@ -11,8 +11,8 @@ from ..device import Device
 from ..engine.realize import observe_kernels
 from ..report.terminal import time_text
 from ..tuning.beam import CUT_SHORT, Tuned, tune
+from .recorded import Recorded
 from .script import name_of, run_script, script_argument
-from .seen import Seen
 from .words import KERNEL, positive, seconds
 
 HELP = "search for faster optimizations of the kernels of a script; runs with BEAM use what was found"
@@ -40,14 +40,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     width = given.beam or max(BEAM.value, 0) or WIDTH
-    seen = Seen()
+    seen = Recorded()
     with Context(BEAM=0, TRACEMETA=2), observe_kernels(seen.note):
         status = run_script(given)
     if status or not seen.items:
         if not status:
             print(f"lazygrad tune: {name_of(given)} runs no kernel", file=sys.stderr)
         return status
-    order = sorted(seen.chosen(given.kernel), key=lambda ast: -seen.seconds[ast])
+    order = sorted(seen.selected(given.kernel), key=lambda ast: -seen.seconds[ast])
     if not order:
         words, names = " or ".join(given.kernel), ", ".join(seen.names.values())
         print(f"lazygrad tune: {name_of(given)} runs no kernel {words}; it runs {names}", file=sys.stderr)

@@ -48,7 +48,7 @@ def program_of(action: Action) -> CompiledRunner | BufferCopy:
 def free_intermediates(captured: Captured) -> None:
     """Give the memory back that only a call in progress needs; the next call takes it again."""
     replay = captured.replay
-    held = [buffer for buffer in replay.held.values() if buffer.base in replay.passing]
+    held = [buffer for buffer in replay.buffers.values() if buffer.base in replay.passing]
     for buffer in held:
         if buffer.base is not buffer:
             buffer.deallocate()
@@ -66,7 +66,7 @@ def free_intermediates(captured: Captured) -> None:
 def _take_again(replay: Replay) -> None:
     for base in replay.passing:
         base.ensure_allocated()
-    for place, buffer in replay.held.items():
+    for place, buffer in replay.buffers.items():
         if buffer.base in replay.passing:
             replay._set(place, buffer.ensure_allocated()._buf)
 

@@ -19,7 +19,7 @@ from ..ir.uop import toposort as sorted_nodes
 from ..schedule.collectives import combined
 from ..schedule.layouts import spans_of
 from ..schedule.multi import value_of
-from ..schedule.parts import multi
+from ..schedule.shards import multi
 from ..schedule.versions import buffer_of, latest, peel
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
@@ -136,7 +136,7 @@ def axis(node: UOp) -> int | None:
     return value_of(node).arg.axis if isinstance(device_of(node), tuple) else None
 
 
-def bounds_of_parts(node: UOp) -> list[tuple[int, int]]:
+def bounds_of_shards(node: UOp) -> list[tuple[int, int]]:
     """Where along that axis each part begins and ends."""
     if axis(node) is None:
         raise RuntimeError("bounds of a value that is not in parts on several devices")
@@ -169,7 +169,7 @@ ATTRIBUTES: dict[str, Any] = {
     "size": lambda node: prod(shape_of(node)),
     "device": device_of,
     "axis": axis,
-    "bounds": bounds_of_parts,
+    "bounds": bounds_of_shards,
     "metadata": lambda node: node.facts.get("origin"),  # the method that made it
     "key": hash,  # nodes that are equal are one object
     "expr": lambda variable: variable.arg[0],  # the name of a Variable

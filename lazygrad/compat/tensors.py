@@ -86,7 +86,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, dtype: DTypeLi
     return made
 
 
-def _places(name: str) -> Callable[..., Tensor]:
+def _int_indices(name: str) -> Callable[..., Tensor]:
     """A method whose results are int32, whatever the default integer is."""
     method = _before[name]
     return _in_place_of(method)(lambda *args, **kwargs: method(*args, **kwargs).cast(dtypes.int32))
@@ -202,8 +202,8 @@ def rand_like(self: Tensor, *, device: Any = None, **more: Any) -> Tensor:
 
 def data(self: Tensor) -> memoryview:
     """The elements; of none, a memoryview that can be listed whatever its shape was."""
-    seen: memoryview = _before["data"](self)
-    return seen if seen.nbytes else memoryview(b"").cast(seen.format)  # type: ignore[call-overload]
+    memory: memoryview = _before["data"](self)
+    return memory if memory.nbytes else memoryview(b"").cast(memory.format)  # type: ignore[call-overload]
 
 
 def randn(cls: Any, /, *shape: Any, dtype: Any = None, **more: Any) -> Tensor:
@@ -228,9 +228,9 @@ METHODS: dict[str, Any] = {
     "__setitem__": lambda tensor, index, value: _set(tensor, _subscripts(index), value),
     "dot": dot,
     "linear": linear,
-    "argmax": _places("argmax"),
-    "argmin": _places("argmin"),
-    "multinomial": _places("multinomial"),
+    "argmax": _int_indices("argmax"),
+    "argmin": _int_indices("argmin"),
+    "multinomial": _int_indices("multinomial"),
     "max": _extreme("max", -float("inf")),
     "min": _extreme("min", float("inf")),
     "clone": clone,

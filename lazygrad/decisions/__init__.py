@@ -5,13 +5,13 @@ predicted to be fastest and what else is legal, and `decide` answers.
 means; `OPTS=NAME@STRUCTURE=ANSWER` answers one, so that one can be measured beside the other.
 """
 
-from .ask import Asked, decide, observers, only_predicted, text_of, yes_or_no
+from .ask import Decided, decide, observers, only_predicted, text_of, yes_or_no
 from .table import DEAREST, DECISIONS, Decision
 
 __all__ = [
     "DEAREST",
     "DECISIONS",
-    "Asked",
+    "Decided",
     "Decision",
     "decide",
     "observers",

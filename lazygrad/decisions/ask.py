@@ -16,7 +16,7 @@ A = TypeVar("A")
 Others = Callable[[random.Random], Iterable[A]]
 
 
-class Asked(NamedTuple):
+class Decided(NamedTuple):
     """A decision that was asked for.
 
     name, structure    which: together they are another for each that can be answered apart
@@ -33,7 +33,7 @@ class Asked(NamedTuple):
 
 #: Called with each decision that is asked for: by whoever lists those of a program. A plan or a program that
 #: is in a cache asks for nothing (`Context(CACHELEVEL=0)`).
-observers: list[Callable[[Asked], None]] = []
+observers: list[Callable[[Decided], None]] = []
 
 
 class _Answers(NamedTuple):
@@ -104,7 +104,7 @@ def _answered(
                 _tell(OPTS.value)
             answer = _drawn(said.seed, name, structure, predicted, others)
     for each in observers:
-        each(Asked(name, structure, predicted, answer, others))
+        each(Decided(name, structure, predicted, answer, others))
     return answer
 
 

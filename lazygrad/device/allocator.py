@@ -107,8 +107,8 @@ class Allocator:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._kept: OrderedDict[Any, list[Any]] = OrderedDict()  # the size freed longest ago comes first
-        self.kept_bytes = 0
+        self._cache: OrderedDict[Any, list[Any]] = OrderedDict()  # the size freed longest ago comes first
+        self.cached_bytes = 0
         self._used = self._most = 0  # bytes given out, now and at most
         self._wanted_again = 0  # bytes of blocks that were asked for after they had gone back
         self._gone_back: dict[Any, None] = {}  # their sizes
@@ -141,7 +141,7 @@ class Allocator:
         """The bytes without a copy, over a new exporter; None where the host does not see the memory."""
         return None
 
-    def _look_at(self, handle: Any) -> memoryview | None:
+    def _view_of(self, handle: Any) -> memoryview | None:
         """The same bytes for lazygrad itself, which holds the memory as long as it looks."""
         return self._as_buffer(handle)
 
@@ -166,16 +166,16 @@ class Allocator:
         handle = None
         released: list[Any] = []
         with table_lock:
-            kept = self._kept.get(rounded if options is DEFAULT_SPEC else _kind(rounded, options))
+            kept = self._cache.get(rounded if options is DEFAULT_SPEC else _kind(rounded, options))
             self._used += rounded
             if kept:
                 handle = kept.pop()
-                self.kept_bytes -= rounded
-            elif self.kept_bytes:
+                self.cached_bytes -= rounded
+            elif self.cached_bytes:
                 self._keep_below_peak(_kind(rounded, options), released)
             if self._used > self._most:
                 self._most = self._used
-            used = GlobalCounters.held = GlobalCounters.held + nbytes
+            used = GlobalCounters.reserved = GlobalCounters.reserved + nbytes
             if used > GlobalCounters.mem_peak:
                 GlobalCounters.mem_peak = used
         for block in released:
@@ -187,7 +187,7 @@ class Allocator:
                 self._clear(handle)
         except BaseException:
             with table_lock:
-                GlobalCounters.held -= nbytes
+                GlobalCounters.reserved -= nbytes
                 self._used -= rounded
             raise
         handle.nbytes = nbytes
@@ -204,15 +204,15 @@ class Allocator:
             return self._alloc(rounded, options)
         except MemoryError as error:
             reason = error
-        held = GlobalCounters.held - nbytes
+        held = GlobalCounters.reserved - nbytes
         text = f"{self.name} has no room for {nbytes:,} more bytes; buffers hold {held:,} bytes in all"
         with table_lock:
-            GlobalCounters.held -= nbytes  # it is not in use, and no part of what the table counts
+            GlobalCounters.reserved -= nbytes  # it is not in use, and no part of what the table counts
         try:
             table = explain()
         finally:
             with table_lock:
-                GlobalCounters.held += nbytes
+                GlobalCounters.reserved += nbytes
         raise OutOfMemoryError(f"{text}\n{table}" if table else text) from reason
 
     def free(self, handle: Any, options: BufferSpec = DEFAULT_SPEC, shared: bool = False) -> None:
@@ -222,7 +222,7 @@ class Allocator:
         rounded = self._rounded(handle.nbytes)
         released: list[Any] = []
         with table_lock:
-            GlobalCounters.held -= handle.nbytes
+            GlobalCounters.reserved -= handle.nbytes
             self._used -= rounded
             if shared:
                 return
@@ -230,13 +230,13 @@ class Allocator:
                 released.append(handle)
             else:
                 key = _kind(rounded, options)
-                kept = self._kept.get(key)
+                kept = self._cache.get(key)
                 if kept is None:
-                    kept = self._kept[key] = []
+                    kept = self._cache[key] = []
                 kept.append(handle)
-                self._kept.move_to_end(key)
-                self.kept_bytes += rounded
-                if self.kept_bytes > self.cache_limit:
+                self._cache.move_to_end(key)
+                self.cached_bytes += rounded
+                if self.cached_bytes > self.cache_limit:
                     self._evict(self.cache_limit, released)
         for block in released:
             self._free(block)
@@ -247,7 +247,7 @@ class Allocator:
             del self._gone_back[key]
             self._wanted_again += key if isinstance(key, int) else key[0]
         limit = max(self._most, self._used) + SLACK + self._wanted_again - self._used
-        if self.kept_bytes > limit:
+        if self.cached_bytes > limit:
             for size in self._evict(limit, released):
                 self._gone_back[size] = None
             while len(self._gone_back) > MOST_GONE_BACK:
@@ -256,25 +256,25 @@ class Allocator:
     def _evict(self, limit: int, released: list[Any]) -> list[Any]:
         """Let go of the kinds that were freed longest ago, until the rest is under the limit: these kinds."""
         kinds = []
-        while self.kept_bytes > limit:
-            key = next(iter(self._kept))
-            blocks = self._kept[key]
+        while self.cached_bytes > limit:
+            key = next(iter(self._cache))
+            blocks = self._cache[key]
             if blocks:
                 kinds.append(key)
-            while blocks and self.kept_bytes > limit:
+            while blocks and self.cached_bytes > limit:
                 released.append(blocks.pop(0))
-                self.kept_bytes -= key if isinstance(key, int) else key[0]
+                self.cached_bytes -= key if isinstance(key, int) else key[0]
             if not blocks:
-                del self._kept[key]
+                del self._cache[key]
         return kinds
 
     def free_cache(self) -> None:
         """Give every block kept for reuse back to the system."""
         take_back()
         with table_lock:
-            blocks = [block for kept in self._kept.values() for block in kept]
-            self._kept.clear()
-            self.kept_bytes = 0
+            blocks = [block for kept in self._cache.values() for block in kept]
+            self._cache.clear()
+            self.cached_bytes = 0
         for block in blocks:
             self._free(block)
 

@@ -202,7 +202,7 @@ class Buffer:
                 base.views += 1
         return self
 
-    def look_at(self, handle: Any) -> Buffer:
+    def point_to(self, handle: Any) -> Buffer:
         """Have this handle's memory, which belongs to somebody else who keeps it."""
         self._buf, self.allocator = handle, Device[self.device].allocator
         return self

@@ -45,7 +45,9 @@ class Counters:
         self.global_mem: int = 0
         self.time_sum_s: float = 0.0
         self.kernel_count: int = 0
-        self.held: int = 0  #: memory in use, and memory whose owner has ended and that is not taken back yet
+        self.reserved: int = (
+            0  #: memory in use, and memory whose owner has ended and that is not taken back yet
+        )
         self.mem_peak: int = 0  #: the most that was in use since the last reset
         self.take_back: Callable[[], None] = lambda: None  #: gives back what has ended
 
@@ -53,7 +55,7 @@ class Counters:
     def mem_used(self) -> int:
         """The bytes of memory in use."""
         self.take_back()
-        return self.held
+        return self.reserved
 
     def reset(self) -> None:
         """Start counting anew; memory in use stays, since it is still in use."""

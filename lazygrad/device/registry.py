@@ -149,9 +149,9 @@ class CompiledDevice:
 
     def synchronize(self) -> None:
         """Wait until everything started on the device is done; what kernels then report raises."""
-        self.look()
+        self.raise_reported()
 
-    def look(self) -> None:
+    def raise_reported(self) -> None:
         """Let those who look at what kernels report do so; they may raise."""
         for looks in self.observers:
             looks(self.name)
@@ -189,7 +189,7 @@ class _Devices:
         self._parents: dict[
             str, str
         ] = {}  # after a fork: devices of the parent that this child must not touch
-        self._chosen: str | None = None
+        self._default: str | None = None
         self._stand_in: Callable[[str, DeviceError], CompiledDevice] | None = None
         #: whether anybody has named a file as a device: else no tensor is asked whether it is on one
         self.uses_files = False
@@ -370,12 +370,12 @@ class _Devices:
     @property
     def DEFAULT(self) -> str:
         """DEV, or CPU=1 and the like in the environment, or a real GPU that works, or CPU."""
-        asked: str | None = DEV.value
-        if asked:
-            return self.canonicalize(asked)
-        if self._chosen is None:
-            self._chosen = self._choose()
-        return self._chosen
+        requested: str | None = DEV.value
+        if requested:
+            return self.canonicalize(requested)
+        if self._default is None:
+            self._default = self._choose()
+        return self._default
 
     @DEFAULT.setter
     def DEFAULT(self, name: str) -> None:

@@ -55,7 +55,7 @@ class ReportBuffer(Buffer):
         self._taken: tuple[list[tuple[Buffer, int]], Buffer, int] | None = (pages.free[nbytes], page, offset)
         super().__init__(device, count, dtypes.int64, base=page, offset=offset)
         self.ensure_allocated()
-        seen = opened.allocator._look_at(self._buf)
+        seen = opened.allocator._view_of(self._buf)
         self.words = None if seen is None else seen[: 8 * count].cast("q")
         self.sites = sites
 

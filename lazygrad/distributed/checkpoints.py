@@ -35,12 +35,12 @@ from ..device import flat_bytes
 from ..dtype import DType, numpy_name
 from ..nn.formats.safetensors import DTYPES, NAMES, read_header, read_metadata, write_safetensors
 from ..nn.formats.source import FileFormatError, Path, Source, shown
-from ..nn.formats.writing import is_left, lock, written_whole
+from ..nn.formats.writing import atomic_file, is_left, lock
 from ..nn.state import TOGETHER
 from ..nn.training import TrainingState, checked_content, random_state, set_random_state
 from ..shape import shape_text
 from ..tensor import Tensor
-from .pieces import Box, Piece, is_whole, pieces_of, put_together
+from .shards import Box, Piece, is_whole, put_together, shards_of
 from .starting import agree, broadcast, is_main, rank, world_size
 
 INDEX = "model.safetensors.index.json"
@@ -64,10 +64,10 @@ Plan = dict[str, tuple[int, Piece]]
 
 def steps(folder: Path) -> list[int]:
     """The steps that are complete in a folder of checkpoints, in order."""
-    return sorted(_places(folder))
+    return sorted(_folders(folder))
 
 
-def _places(folder: Path) -> dict[int, pathlib.Path]:
+def _folders(folder: Path) -> dict[int, pathlib.Path]:
     """The folder of each complete step; one that is being replaced counts until the new one is there."""
     found: dict[int, pathlib.Path] = {}
     place = pathlib.Path(folder)
@@ -118,7 +118,7 @@ def save(
         raise ValueError(f"keep must be at least 1, not {keep}")
     tensors, content = state.collected(notes)
     Tensor.realize(*tensors.values())
-    pieces = {name: pieces_of(tensor) for name, tensor in tensors.items()}
+    pieces = {name: shards_of(tensor) for name, tensor in tensors.items()}
     plan = _plan(pieces, tensors)
     token = broadcast(secrets.token_hex(4))
     target = pathlib.Path(folder) / f"step-{step:08}"
@@ -238,7 +238,7 @@ def _complete(part: pathlib.Path, target: pathlib.Path, index: dict[str, Any]) -
         sums[file.name] = json.loads(said.read_text(encoding="utf-8"))
         said.unlink()
     index = {**index, "sizes": sizes, "checksums": {"block": BLOCK, "files": sums}}
-    with written_whole(part / INDEX) as written:
+    with atomic_file(part / INDEX) as written:
         written.write(json.dumps({**index, "checksum": _own_checksum(index)}, indent=1).encode())
     _to_disk(part)
     before = target.with_name(f"{target.name}.before")
@@ -266,7 +266,7 @@ def _to_disk(folder: pathlib.Path) -> None:
 
 def _clean(folder: pathlib.Path, keep: int) -> None:
     """Take away all complete steps but the last ones."""
-    places = _places(folder)
+    places = _folders(folder)
     for number in sorted(places)[:-keep]:
         shutil.rmtree(places[number], ignore_errors=True)
 
@@ -287,7 +287,7 @@ def load(state: TrainingState, folder: Path, step: int | None = None) -> int | N
         raise TypeError(
             f"load takes an nn.TrainingState, not a {type(state).__name__}: TrainingState(model=...)"
         )
-    places = _places(folder)
+    places = _folders(folder)
     chosen = broadcast(max(places, default=None) if step is None else step)
     if chosen is None:
         return None
@@ -295,9 +295,9 @@ def load(state: TrainingState, folder: Path, step: int | None = None) -> int | N
         there = ", ".join(map(str, sorted(places))) or "none"
         raise FileNotFoundError(f"{folder} has no complete checkpoint of step {chosen}; there are {there}")
     with Checkpoint(places[chosen]) as checkpoint:
-        content = checked_content(json.dumps(checkpoint.index.get("training")), str(checkpoint.place))
+        content = checked_content(json.dumps(checkpoint.index.get("training")), str(checkpoint.path))
         names = {name: name for name in checkpoint.tensors} | content["same"]
-        targets = state.targets(str(checkpoint.place), content, names)
+        targets = state.targets(str(checkpoint.path), content, names)
         for name, target in targets.items():
             checkpoint.require_fits(names[name], name, target)
         state.set_rest(content)
@@ -332,8 +332,8 @@ class Checkpoint:
     """A complete checkpoint: its tensors by name, and the bytes of any part of one."""
 
     def __init__(self, place: Path) -> None:
-        self.place = pathlib.Path(place)
-        with Source(self.place / INDEX, "index") as source:
+        self.path = pathlib.Path(place)
+        with Source(self.path / INDEX, "index") as source:
             self.index = source.json(0, source.size, "the index")
             files = dict.fromkeys(self._map(source).values())
             self._sums, self._block = self._checksums(source, files)
@@ -341,8 +341,8 @@ class Checkpoint:
             self._files: dict[str, int] = {}
             try:
                 for file in files:
-                    self._files[file] = os.open(self.place / file, os.O_RDONLY)
-                headers = {file: read_header(self.place / file) for file in files}
+                    self._files[file] = os.open(self.path / file, os.O_RDONLY)
+                headers = {file: read_header(self.path / file) for file in files}
                 for file, (_, base) in headers.items():
                     self._check(file, 0, base)
                 self.tensors = self._tensors(source, headers)
@@ -390,7 +390,7 @@ class Checkpoint:
             begin = number * block
             if zlib.crc32(os.pread(self._files[file], block, begin)) != sums[number]:
                 raise FileFormatError(
-                    f"{self.place / file} is not what was saved: in bytes {begin} to {begin + block} its "
+                    f"{self.path / file} is not what was saved: in bytes {begin} to {begin + block} its "
                     "checksum is another. It was changed, or is of another checkpoint; load an older step"
                 )
             known.add(number)
@@ -496,20 +496,20 @@ class Checkpoint:
         while len(target):
             count = os.preadv(self._files[entry.file], [target], at)
             if count == 0:
-                raise FileFormatError(f"{self.place / entry.file} ends at byte {at}")
+                raise FileFormatError(f"{self.path / entry.file} ends at byte {at}")
             target, at = target[count:], at + count
 
     def random(self) -> dict[str, Any] | None:
         """Where the random numbers of this rank were, if there were as many ranks."""
         if self.index["metadata"].get("ranks") != world_size():
             return None
-        text = read_metadata(self.place / _file(rank())).get(_RANDOM)
+        text = read_metadata(self.path / _file(rank())).get(_RANDOM)
         return None if text is None else json.loads(text)
 
 
 def read(folder: Path, step: int | None = None) -> dict[str, Tensor]:
     """The tensors of a checkpoint, whole and on the CPU, by name: to look at, or to export."""
-    places = _places(folder)
+    places = _folders(folder)
     chosen = max(places, default=None) if step is None else step
     if chosen not in places:
         raise FileNotFoundError(

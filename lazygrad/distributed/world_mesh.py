@@ -9,9 +9,9 @@ from ..device.world import world
 
 
 class Sizes:
-    """`asked`: the sizes that a prediction tries, by name; `made`: those of the last mesh."""
+    """`requested`: the sizes that a prediction tries, by name; `made`: those of the last mesh."""
 
-    asked: dict[str, int] | None = None
+    requested: dict[str, int] | None = None
     made: dict[str, int] | None = None
 
 
@@ -32,8 +32,8 @@ def world_mesh(*names: str, **sizes: int) -> Mesh:
     unknown = [name for name in sizes if name not in names]
     if unknown:
         raise ValueError(f"world_mesh: {unknown[0]!r} has a size, and is none of the axes {', '.join(names)}")
-    known = dict(sizes) if Sizes.asked is None else dict(Sizes.asked)
-    if Sizes.asked is not None and set(known) != set(names):
+    known = dict(sizes) if Sizes.requested is None else dict(Sizes.requested)
+    if Sizes.requested is not None and set(known) != set(names):
         told = ", ".join(known)
         raise ValueError(f"world_mesh: sizes are asked for {told}, and the axes are {', '.join(names)}")
     free = [name for name in names if name not in known]

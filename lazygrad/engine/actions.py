@@ -22,7 +22,7 @@ from .realize import copy_one_after_another, number_of
 
 
 @dataclass
-class Roles:
+class MemoryUses:
     """What the memory of a recorded list is, by its base Buffer. The rest is memory from outside.
 
     arguments  memory of the call's arguments → its number
@@ -51,7 +51,7 @@ class Action:
     item: ScheduleItem
     runner: Runner | None = None
     copier: NativeCopy | None = None
-    places: tuple[int, ...] = ()
+    slots: tuple[int, ...] = ()
     values: tuple[int, ...] = ()
     ops: int = 0
     accessed: int = 0
@@ -118,7 +118,7 @@ def actions_of(recorded: Sequence[ScheduleItem]) -> list[Action]:
     return found
 
 
-def needed(actions: list[Action], roles: Roles) -> list[Action]:
+def needed(actions: list[Action], roles: MemoryUses) -> list[Action]:
     """Without what nobody reads: values that only a tensor outside of the function held."""
     wanted = set(roles.outputs)
     kept = []
@@ -136,7 +136,9 @@ def _stays(buffer: Buffer) -> bool:
     return buffer.options is not None and buffer.options.private
 
 
-def without_constant_copies(actions: list[Action], roles: Roles) -> tuple[list[Action], dict[Buffer, Buffer]]:
+def without_constant_copies(
+    actions: list[Action], roles: MemoryUses
+) -> tuple[list[Action], dict[Buffer, Buffer]]:
     """Make copies of unchanging host data once. Clear what must begin with zeros, if it is written.
 
     The actions that are left, and the memory that already holds what the others would copy.
@@ -209,7 +211,7 @@ class Batch:
     group: str
     native: Any
     actions: list[Action]
-    as_one: bool
+    single_call: bool
     desc: bytes = b""
     graph: Any = None
     waits: tuple[int, ...] = ()
@@ -243,7 +245,7 @@ def batches_of(actions: list[Action], in_order: bool = False) -> list[Batch]:
         found = hazards.before(*[list(map(_whole, bufs)) for bufs in (action.writes, action.reads)])
         if as_one and not found:
             places = range(max(earliest, len(batches) - 1) if in_order else earliest, len(batches))
-            joins = next((n for n in places if batches[n].as_one and batches[n].group == group), None)
+            joins = next((n for n in places if batches[n].single_call and batches[n].group == group), None)
         if joins is None:
             joins = len(batches)
             batches.append(Batch(action.device, group, native, [], as_one))

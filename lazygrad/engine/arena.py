@@ -32,11 +32,11 @@ class Life:
     place  its place in the arena: (the arena's memory, offset)
     """
 
-    __slots__ = ("buffer", "first", "last", "place", "users")
+    __slots__ = ("buffer", "first", "last", "slot", "users")
 
     def __init__(self, buffer: Buffer, first: int) -> None:
         self.buffer, self.first, self.last, self.users = buffer, first, first, 1
-        self.place: tuple[Buffer, int] | None = None
+        self.slot: tuple[Buffer, int] | None = None
 
 
 class Arena:
@@ -49,25 +49,25 @@ class Arena:
         self.items, self.lives, self.lent = items, lives, lent
         self.poisons = bool(POISON.value)
         self._beginning: dict[int, list[Life]] = {}
-        self._places = {life.buffer: life.place for life in lives if life.place is not None}
+        self._slots = {life.buffer: life.slot for life in lives if life.slot is not None}
         for life in lives:
-            assert life.place is not None  # `place_intermediates` gave it one
+            assert life.slot is not None  # `allocate_intermediates` gave it one
             if lent:
                 self._beginning.setdefault(life.first, []).append(life)
             else:
-                life.buffer.move_into(*life.place)
+                life.buffer.move_into(*life.slot)
 
     def lend(self, position: int) -> None:
         """The item at this position is about to run, and is recorded."""
         for life in self._beginning.get(position, ()):
-            assert life.place is not None
-            memory, offset = life.place
+            assert life.slot is not None
+            memory, offset = life.slot
             allocator = Device[memory.device].allocator
-            life.buffer.look_at(allocator._offset(memory._buf, life.buffer.nbytes, offset))
+            life.buffer.point_to(allocator._offset(memory._buf, life.buffer.nbytes, offset))
 
-    def place_of(self, buffer: Buffer) -> tuple[Buffer, int] | None:
+    def slot_of(self, buffer: Buffer) -> tuple[Buffer, int] | None:
         """The arena's memory that a Buffer is in, and where; None of others."""
-        return self._places.get(buffer)
+        return self._slots.get(buffer)
 
     def after(self, position: int) -> None:
         """Under POISON, what the item at this position read last becomes 0xFF."""
@@ -81,12 +81,12 @@ class Arena:
         for life in self.lives:
             if self.lent:
                 life.buffer.release()
-                life.place = None
+                life.slot = None
             elif "ran" not in self.items[life.first].kernel.facts:
                 life.buffer.move_out()
 
 
-def place_intermediates(items: Sequence[ScheduleItem], owner: object, lent: bool = False) -> Arena | None:
+def allocate_intermediates(items: Sequence[ScheduleItem], owner: object, lent: bool = False) -> Arena | None:
     """Place the unreachable outputs of the items that `owner` runs; None where that saves nothing.
 
     lent  for the time of the schedule alone
@@ -111,7 +111,7 @@ def place_intermediates(items: Sequence[ScheduleItem], owner: object, lent: bool
             continue
         arena = Buffer(device, size, dtypes.uint8).allocate_uncleared()
         for life, offset in zip(lives, offsets, strict=True):
-            life.place = arena, offset
+            life.slot = arena, offset
         placed += lives
         if listeners:
             values = [(*life, offset) for life, offset in zip(key[1], offsets, strict=True)]

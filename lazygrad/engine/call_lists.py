@@ -55,7 +55,7 @@ class OfCalls:
         self._ready.run(graph, self.versions)
         for node in graph.order:
             if type(node) is Call:
-                node.way.of.asked = 0
+                node.way.of.requests = 0
 
 
 def of_calls(graph: Graph, other: growing_lists.Graph, ready: Ready) -> OfCalls | None:
@@ -70,17 +70,17 @@ def of_calls(graph: Graph, other: growing_lists.Graph, ready: Ready) -> OfCalls 
     memory = [number.get(node, -1) for node in _memory_of(other)]
     if len(memory) != len(number) or -1 in memory:
         return None
-    places: dict[int, list[int]] = {}
+    slots: dict[int, list[int]] = {}
     for node, place in graph.number.items():
         made = node.made if type(node) is Call else node
         at = None if made is None else other.number.get(made)
         if at is not None:
-            places.setdefault(at, []).append(place)
+            slots.setdefault(at, []).append(place)
     versions, given = [], set[int]()
     for version in ready.versions:
         if version.before is not None:
             return None
-        moved = [(place, *rest) for at, *rest in version.values for place in places.get(at, ())]
+        moved = [(place, *rest) for at, *rest in version.values for place in slots.get(at, ())]
         given.update([value[0] for value in moved])
         versions.append(version._replace(values=tuple(moved)))
     if not given.issuperset(range(graph.roots)):

@@ -16,7 +16,7 @@ from ..device.world import Request, owners, world
 from ..dtype import DType
 from ..ir.args import CollectiveArg
 from ..ir.uop import UOp
-from ..schedule.alike import take_planned
+from ..schedule.plan_agreement import take_planned
 
 
 def start(ast: UOp, target: Any, source: Any) -> Request | None:
@@ -29,7 +29,7 @@ def start(ast: UOp, target: Any, source: Any) -> Request | None:
 def prepare(ast: UOp, target: Any, source: Any) -> Callable[[], Request | None]:
     """What begins a COLLECTIVE on the memory behind two handles, as often as it is called."""
     arg: CollectiveArg = ast.arg
-    device = arg.group[arg.place]
+    device = arg.group[arg.position]
     if device.startswith("NULL"):
         return lambda: None
     transport = world().transport
@@ -51,7 +51,7 @@ def prepare(ast: UOp, target: Any, source: Any) -> Callable[[], Request | None]:
         begin: Callable[[], Request] = own.prepare(arg.kind, ranks, op, from_here, to_here, dtype)
         return begin
     sends = [read[begin * size : end * size] for begin, end in arg.sends]
-    return transport.prepare(arg.kind, ranks, op, sends, _parts(into, arg.receives, size), dtype)
+    return transport.prepare(arg.kind, ranks, op, sends, _shards(into, arg.receives, size), dtype)
 
 
 #: What this rank has agreed on with all others, and so many at most. It waits for no answer then.
@@ -108,7 +108,7 @@ def _digest(texts: Sequence[str]) -> bytes:
     return hashlib.sha256("\n".join(texts).encode()).digest()
 
 
-def _parts(memory: memoryview, counts: Sequence[int], size: int) -> list[memoryview]:
+def _shards(memory: memoryview, counts: Sequence[int], size: int) -> list[memoryview]:
     """The parts of memory that so many elements take, one after another."""
     found, begin = [], 0
     for count in counts:

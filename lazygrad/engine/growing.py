@@ -27,7 +27,7 @@ def make_ready(template: Template | Exception, growth: Growth, n: int) -> None:
     Whatever is wrong with a kernel is raised.
     """
     if isinstance(template, Exception):
-        if DEBUG >= 1 and len(growth.seen) == 3:
+        if DEBUG >= 1 and len(growth.known_sizes) == 3:
             why = (str(template) or type(template).__name__).splitlines()[0]
             show(f"GROWING sizes {_listed(growth)} and on have a plan each: {why}")
         return
@@ -50,5 +50,5 @@ def make_ready(template: Template | Exception, growth: Growth, n: int) -> None:
 
 
 def _listed(growth: Growth) -> str:
-    *others, last = growth.seen
+    *others, last = growth.known_sizes
     return f"{', '.join(map(str, others))} and {last}"

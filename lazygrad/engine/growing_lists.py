@@ -18,7 +18,7 @@ from ..ir.uop import UOp
 from ..locks import table_lock, uninterrupted
 from ..schedule.growth import STAYS, Growth, Polynomial, polynomial
 from ..schedule.items import ScheduleItem, create_schedule
-from ..schedule.versions import effective, in_shape, set_becomes, version_on
+from ..schedule.versions import effective, forward_to, in_shape, version_on
 from ..shape.rules import shape_of
 from ..shape.sizes import prod, vmax
 
@@ -187,7 +187,7 @@ def copy_in(graph: Graph, copies: Sequence[tuple[int, int]]) -> None:
         copied = Buffer(node.src[-1].arg, source.size, source.dtype).allocate_uncleared()
         with uninterrupted(), table_lock:
             copied.copyin(source.as_buffer())
-            set_becomes(node, in_shape(version_on(node.src[-1], copied), shape_of(node)))
+            forward_to(node, in_shape(version_on(node.src[-1], copied), shape_of(node)))
         GlobalCounters.kernel_count += 1
         GlobalCounters.global_mem += copied.nbytes
     adopt(graph, copies)

@@ -26,7 +26,7 @@ def note_launch(reports: ReportBuffer, ast: UOp) -> None:
     _waiting.setdefault(reports.device, {})[reports] = ast
 
 
-def look(device: str) -> None:
+def raise_found(device: str) -> None:
     """Raise IndexError if a kernel that has run on a device found an index out of range."""
     waiting = _waiting.pop(device, None)
     if not waiting:
@@ -36,7 +36,7 @@ def look(device: str) -> None:
         raise problems[0]
 
 
-CompiledDevice.observers.append(look)
+CompiledDevice.observers.append(raise_found)
 
 
 def problem_of(reports: ReportBuffer, ast: UOp) -> IndexError | ValueError | None:

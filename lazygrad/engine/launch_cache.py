@@ -28,21 +28,21 @@ from ..ir.ops import SIZED, Ops
 from ..ir.uop import UOp, keep_origin
 from ..locks import table_lock, uninterrupted
 from ..schedule import kernelize
-from ..schedule.calls import PUT_OFF, Call, plain
+from ..schedule.calls import DEFERRED, Call, plain
 from ..schedule.items import ScheduleItem, create_schedule
 from ..schedule.plan import pass_observers
 from ..schedule.readers import Pending, open_or_planned
-from ..schedule.sizes_apart import may_be_size
+from ..schedule.split_sizes import may_be_size
 from ..schedule.versions import (
     LOOKS_OR_PARTS,
     below_looks,
     buffer_of,
     effective,
+    forward_to,
     in_shape,
     latest,
     mark_buffer,
-    seen_as,
-    set_becomes,
+    reshaped_memory,
     version_after,
     version_on,
 )
@@ -50,7 +50,7 @@ from ..shape.recipe import Meetings
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
 from . import growing_lists
-from .actions import Roles
+from .actions import MemoryUses
 from .call_lists import OfCalls, learn_sizes, of_calls
 from .growing import latest as latest_growth
 from .growing import make_ready
@@ -114,7 +114,7 @@ def realize(roots: Sequence[UOp], pending: Pending, made_of: _Graph | None = Non
                             return
                     elif _met.is_due(graph.key):
                         kernelize.kernelize(roots, pending, make_ready)
-                        found = _kept(graph, create_schedule([latest(root) for root in roots]))
+                        found = _cached(graph, create_schedule([latest(root) for root in roots]))
                 if found is not None:
                     found.run(graph)
                     _keep_for(made_of, graph, found, None)
@@ -158,7 +158,7 @@ _REFUSED = frozenset(
     (Ops.BUFFER_VIEW, Ops.MULTI, Ops.COLLECTIVE, Ops.KERNEL, Ops.CUSTOM, Ops.LOOP, Ops.DEFINE_VAR)
 )
 #: Of these more is asked than of others.
-_ASKED = _REFUSED | SIZED | {Ops.DETACH, Ops.CHECK, Ops.COPY, PUT_OFF}
+_ASKED = _REFUSED | SIZED | {Ops.DETACH, Ops.CHECK, Ops.COPY, DEFERRED}
 #: Stands for a number that may be a size.
 _SIZE: Any = object()
 
@@ -201,7 +201,7 @@ class _Graph:
         """
         wanted: dict[UOp, int] = {}
         for root in roots:
-            plain = root.op not in LOOKS_OR_PARTS and "becomes" not in root.facts
+            plain = root.op not in LOOKS_OR_PARTS and "forwarded_to" not in root.facts
             base = root if plain else below_looks(latest(root))
             op = base.op
             if op is Ops.BUFFER:
@@ -272,7 +272,7 @@ class _Graph:
                 if op in _ASKED:
                     if op in _REFUSED or (op is Ops.COPY and len(src) > 2):
                         return None
-                    if op is PUT_OFF:
+                    if op is DEFERRED:
                         self.calls += 1
                         if self.calls > MOST_NODES:
                             return None
@@ -288,7 +288,7 @@ class _Graph:
                 describe((op, node.dtype, arg, len(src)))
                 size(facts.get("origin"))
             for source in src:
-                if "becomes" in source.facts:
+                if "forwarded_to" in source.facts:
                     source = effective(source)
                 place = known(source)
                 if place is None:
@@ -308,11 +308,11 @@ class _Graph:
 def _reading(ended: set[UOp], pending: Pending) -> list[UOp]:
     """The values that somebody holds, not computed yet, above any of these versions of memory."""
     above = set(ended)
-    apart: set[UOp] = set()  # nodes that are above none
+    roots_only: set[UOp] = set()  # nodes that are above none
     found: list[UOp] = []
     for value in pending():
         for base in open_or_planned(latest(value)):
-            if base in above or _reaches(base, above, apart):
+            if base in above or _reaches(base, above, roots_only):
                 above.add(base)
                 found.append(base)
     return found
@@ -323,7 +323,7 @@ def _reaches(base: UOp, wanted: set[UOp], apart: set[UOp]) -> bool:
     seen, waiting = {base}, [base]
     while waiting:
         for source in waiting.pop().src:
-            if "becomes" in source.facts:
+            if "forwarded_to" in source.facts:
                 source = effective(source)
             if source in wanted:
                 return True
@@ -367,19 +367,19 @@ class _Version(NamedTuple):
 class _Ready:
     """The kernels of a structure, ready to run on the memory of a graph that has it.
 
-    parts     their lists, one after the other, each with the number of memories that it works on, and which
+    segments  their lists, one after the other, each with the number of memories that it works on, and which
               bound Variables it takes: first those that check indices, so that one beyond its axis is told
               before anything is written
     outputs   what memory is made in each run
     versions  what the outputs of its kernels are afterwards, in order
     """
 
-    __slots__ = ("followed", "only", "outputs", "parts", "places", "runners", "versions")
+    __slots__ = ("devices", "followed", "only", "outputs", "runners", "segments", "versions")
 
     def __init__(
         self, parts: list[tuple[Replay, int, list[int]]], outputs: list[Buffer], versions: list[_Version]
     ) -> None:
-        self.parts, self.versions = parts, versions
+        self.segments, self.versions = parts, versions
         #: the state of the flags that the lists follow
         self.followed: int | None = None
         actions = [action for replay, _, _ in parts for batch in replay.batches for action in batch.actions]
@@ -387,7 +387,7 @@ class _Ready:
         #: the list, where there is one and no bound Variable
         self.only = parts[0][0] if len(parts) == 1 and not parts[0][2] else None
         self.outputs = [Buffer(buffer.device, buffer.size, buffer.dtype) for buffer in outputs]
-        self.places = [UOp(Ops.DEVICE, arg=memory.device) for memory in outputs]
+        self.devices = [UOp(Ops.DEVICE, arg=memory.device) for memory in outputs]
 
     def run(self, graph: _Graph, versions: Sequence[_Version] | None = None) -> None:
         """Run the lists; the graph's nodes become what they computed.
@@ -411,7 +411,7 @@ class _Ready:
             if only is not None and not follow:
                 only.run(handles, [])
             else:
-                for replay, count, variables in self.parts:
+                for replay, count, variables in self.segments:
                     if follow:
                         replay.follow_flags()
                     replay.run(handles[:count], [graph.bound[place].src[1].arg for place in variables])
@@ -427,7 +427,7 @@ class _Ready:
         for before, number, values in versions:
             buffer = memory[number]
             if before is None:
-                node = version_on(self.places[number - given], buffer)
+                node = version_on(self.devices[number - given], buffer)
             else:
                 old = order[before] if before >= 0 else made[-1 - before]
                 for place, _, _ in values:
@@ -441,7 +441,7 @@ class _Ready:
                 value = order[place]
                 if before is None:
                     keep_origin(node, value)
-                set_becomes(value, seen_as(node, shape) if is_whole else in_shape(node, shape))
+                forward_to(value, reshaped_memory(node, shape) if is_whole else in_shape(node, shape))
 
 
 def _make_room() -> None:
@@ -451,7 +451,7 @@ def _make_room() -> None:
             _ready.pop(old, None)
 
 
-def _kept(graph: _Graph, items: Sequence[ScheduleItem]) -> _Ready | None:
+def _cached(graph: _Graph, items: Sequence[ScheduleItem]) -> _Ready | None:
     """The list of a graph that is planned and has not run, from now on kept; None, kept too, where it may not
     be.
     """
@@ -482,7 +482,7 @@ def _ready_for(graph: _Graph, items: Sequence[ScheduleItem]) -> _Ready | None:
         return None
     results = {output.buffer for output in found if output.values}
     given_on = results.union(*[item.bufs for item in divided[1]])
-    parts: list[tuple[Replay, int, list[int]]] = []
+    segments: list[tuple[Replay, int, list[int]]] = []
     outputs: list[Buffer] = []
     for part in divided:
         if not part:
@@ -491,20 +491,22 @@ def _ready_for(graph: _Graph, items: Sequence[ScheduleItem]) -> _Ready | None:
         written = dict.fromkeys(buffer for item in part for buffer in item.outputs)
         handed = [buffer for buffer in written if buffer in inside and buffer in leaves]
         numbers = {buffer: number for number, buffer in enumerate(handed)}
-        replay = Replay(part, Roles(dict(arguments), numbers, inside), source)
+        replay = Replay(part, MemoryUses(dict(arguments), numbers, inside), source)
         pages = {reports.base for reports, _ in replay.reports}
         if replay.kernels != len(part) or replay.constants or not pages.issuperset(replay.external):
             return None
-        replay.written.clear()  # it would hold the memory of this graph
+        replay.outputs.clear()  # it would hold the memory of this graph
         arguments.update({buffer: len(arguments) + number for buffer, number in numbers.items()})
         outputs += handed
-        parts.append((replay, len(arguments), [place for place in replay.sources if isinstance(place, int)]))
-    replays = [replay for replay, _, _ in parts]
+        segments.append(
+            (replay, len(arguments), [place for place in replay.sources if isinstance(place, int)])
+        )
+    replays = [replay for replay, _, _ in segments]
     if sum(r.accessed for r in replays) > MOST_BYTES or sum(r.ops for r in replays) > MOST_OPS:
         return None
     if sum(replay.taken_bytes for replay in replays) > MOST_KEPT_BYTES:
         return None
-    return _Ready(parts, outputs, _versions(found, arguments))
+    return _Ready(segments, outputs, _versions(found, arguments))
 
 
 class _Output(NamedTuple):
@@ -520,10 +522,10 @@ def _outputs_of(
 ) -> list[_Output] | None:
     """What the items write; None where they do not compute all that the graph has become."""
     leaf = {graph.order[place]: place for place in graph.leaves}
-    places: dict[UOp, list[tuple[int, tuple[Any, ...]]]] = {}
+    slots: dict[UOp, list[tuple[int, tuple[Any, ...]]]] = {}
     for place, node in enumerate(graph.order):
-        if "becomes" in node.facts:
-            places.setdefault(below_looks(node.facts["becomes"]), []).append((place, shape_of(node)))
+        if "forwarded_to" in node.facts:
+            slots.setdefault(below_looks(node.facts["forwarded_to"]), []).append((place, shape_of(node)))
     planned: dict[UOp, int] = {}
     found: list[_Output] = []
     for item in items:
@@ -541,9 +543,9 @@ def _outputs_of(
                 return None
             if assign is not None:
                 planned[assign] = len(found)
-            values = () if assign is None else tuple(places.pop(assign, ()))
+            values = () if assign is None else tuple(slots.pop(assign, ()))
             found.append(_Output(before, buffer, values))
-    return None if places else found
+    return None if slots else found
 
 
 def _checks_first(

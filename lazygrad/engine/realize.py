@@ -36,10 +36,10 @@ from ..schedule.items import ScheduleItem, create_schedule, output_count
 from ..schedule.kernelize import kernelize, planning
 from ..schedule.readers import Pending
 from ..schedule.versions import latest, next_version
-from .arena import Arena, place_intermediates
+from .arena import Arena, allocate_intermediates
 from .collectives import Flying, Hazards, agree, note_sent, start, text_of
 from .growing import make_ready
-from .index_errors import look, note_launch, problem_of
+from .index_errors import note_launch, problem_of, raise_found
 
 #: Called after each thing that ran: (item, name, seconds or None, operations, bytes).
 Observer = Callable[[ScheduleItem, str, "float | None", int, int], None]
@@ -137,7 +137,7 @@ def run_schedule(items: Sequence[ScheduleItem]) -> bool:
         if len(items) > 1:
             prepare((item.bufs[0].device, item.ast) for item in items if item.ast.op not in TRANSFERS)
         if not CHECK.value:
-            arena = place_intermediates(items, mark, lent=recording.note is not None)
+            arena = allocate_intermediates(items, mark, lent=recording.note is not None)
         for position, item in enumerate(items):
             other = item.kernel.facts["runner"]
             if other is mark:
@@ -203,15 +203,15 @@ class _Flights:
         """Wait for what this item must not run beside."""
         count = len(item.outputs)
         reads = item.bufs[count : count + 1] if item.ast.op is Ops.COLLECTIVE else item.bufs[count:]
-        places = [[self._place(buffer, arena) for buffer in bufs] for bufs in (item.outputs, reads)]
+        places = [[self._slot(buffer, arena) for buffer in bufs] for bufs in (item.outputs, reads)]
         self.flying.wait(self.hazards.before(*places))
         if item.ast.op is Ops.COLLECTIVE:
             self.hazards.begin(position, *places)
 
     @staticmethod
-    def _place(buffer: Buffer, arena: Arena | None) -> tuple[Any, int, int]:
+    def _slot(buffer: Buffer, arena: Arena | None) -> tuple[Any, int, int]:
         base, offset = buffer.base, buffer.offset
-        found = None if arena is None else arena.place_of(base)
+        found = None if arena is None else arena.slot_of(base)
         if found is not None:
             base, offset = found[0], found[1] + offset
         return base, offset, offset + buffer.nbytes
@@ -329,7 +329,7 @@ def _run_copy(item: ScheduleItem) -> None:
         else:
             copy_one_after_another(item.ast, target, sources)
     for device in {read.device for read in sources}:
-        look(device)
+        raise_found(device)
     seconds = time.perf_counter() - start
     GlobalCounters.kernel_count += 1
     GlobalCounters.global_mem += target.nbytes
@@ -410,7 +410,7 @@ def bytes_on_host(buffer: Buffer) -> memoryview:
     start = time.perf_counter()
     view = buffer.as_buffer()
     seconds = time.perf_counter() - start
-    look(buffer.device)
+    raise_found(buffer.device)
     if Device[buffer.device].allocator._as_buffer(buffer._buf) is None:
         name = copy_name(Buffer("CPU", buffer.size, buffer.dtype), buffer)
         _note_plain("CPU", name, 2, seconds, buffer.nbytes)

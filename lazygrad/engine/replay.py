@@ -20,7 +20,7 @@ from ..device.reports import ReportBuffer
 from ..dtype import dtypes
 from ..events import listeners, tell
 from ..ir.reports import FAILED, WORDS
-from ..programs.loops import AllTurns, launch_words
+from ..programs.loops import WholeLoop, launch_words
 from ..programs.runners import Runner
 from ..report import profile
 from ..report.check import Checker
@@ -31,7 +31,7 @@ from ..schedule.memory import arrange
 from .actions import (
     Action,
     Batch,
-    Roles,
+    MemoryUses,
     actions_of,
     batches_of,
     launch_values,
@@ -58,7 +58,7 @@ class Replay:
     sources   what each of `values` is
     """
 
-    def __init__(self, recorded: Sequence[ScheduleItem], roles: Roles, source: Source) -> None:
+    def __init__(self, recorded: Sequence[ScheduleItem], roles: MemoryUses, source: Source) -> None:
         actions, self.constants = without_constant_copies(needed(actions_of(recorded), roles), roles)
         actions = native_copies(actions)
         self.batches = batches_of(actions)
@@ -66,12 +66,12 @@ class Replay:
         self.unordered = len(batches_of(actions, in_order=True))
         ordered = [action for batch in self.batches for action in batch.actions]
         self.kernels = sum(a.kind != "clear" for a in ordered)
-        self.written = {
+        self.outputs = {
             b for a in ordered for b in a.writes if b not in roles.fresh and b not in roles.zeroed
         }
         self.ops, self.accessed = sum(a.ops for a in ordered), sum(a.accessed for a in ordered)
-        self._place_buffers(ordered, roles)
-        self._place_values(ordered, source)
+        self._assign_buffers(ordered, roles)
+        self._assign_values(ordered, source)
         self._build_block(ordered)
         self._build_graphs()
         #: collectives under way; None where the list has none
@@ -92,33 +92,33 @@ class Replay:
 
     # *** places
 
-    def _place_buffers(self, ordered: list[Action], roles: Roles) -> None:
+    def _assign_buffers(self, ordered: list[Action], roles: MemoryUses) -> None:
         self.external: dict[Buffer, int] = {}
         self.arguments = len(roles.arguments)
         self.changing = self.arguments + len(roles.outputs)
         #: place → the handle that a launch gets
         self.handles: list[Any] = [None] * self.changing
         #: parts of memory that changes: (place, place of the whole, allocator, bytes, offset)
-        self.parts: list[tuple[int, int, Any, int, int]] = []
+        self.views: list[tuple[int, int, Any, int, int]] = []
         #: parts of memory from outside: place of the whole → (place, allocator, bytes, offset)
-        self.external_parts: dict[int, list[tuple[int, Any, int, int]]] = {}
+        self.external_views: dict[int, list[tuple[int, Any, int, int]]] = {}
         #: place → memory that stays, for every place but the first ones and `parts`
-        self.held: dict[int, Buffer] = {}
+        self.buffers: dict[int, Buffer] = {}
         #: of that, what no call leaves anything in for the next
         self.passing: set[Buffer] = set()
         #: place → (number, bytes, offset): which value of those that share the arena, and which part of it
         self.inner: dict[int, tuple[int, int, int]] = {}
-        place: dict[Any, int] = {}
+        slots: dict[Any, int] = {}
         private = self._private_memory(ordered, roles)
         for action in ordered:
             for buffer in action.bufs:
                 key = (buffer.base, buffer.offset, buffer.nbytes)
-                if key not in place:
-                    place[key] = self._place(buffer, private, roles)
-            action.places = tuple(place[b.base, b.offset, b.nbytes] for b in action.bufs)
+                if key not in slots:
+                    slots[key] = self._slot(buffer, private, roles)
+            action.slots = tuple(slots[b.base, b.offset, b.nbytes] for b in action.bufs)
         self._values.clear()
 
-    def _place(self, buffer: Buffer, private: dict[Buffer, Buffer], roles: Roles) -> int:
+    def _slot(self, buffer: Buffer, private: dict[Buffer, Buffer], roles: MemoryUses) -> int:
         base = buffer.base
         if base in private:
             place = self._hold(private[base].view(buffer.size, buffer.dtype, buffer.offset))
@@ -133,7 +133,7 @@ class Replay:
                 whole = len(roles.arguments) + roles.outputs[base]
             if is_whole:
                 return whole
-            self.parts.append((len(self.handles), whole, *part))
+            self.views.append((len(self.handles), whole, *part))
             self.handles.append(None)
             return len(self.handles) - 1
         if base not in self.external:
@@ -141,15 +141,15 @@ class Replay:
         if is_whole:
             return self.external[base]
         place = self._hold(buffer)
-        self.external_parts.setdefault(self.external[base], []).append((place, *part))
+        self.external_views.setdefault(self.external[base], []).append((place, *part))
         return place
 
     def _hold(self, buffer: Buffer) -> int:
-        self.held[len(self.handles)] = buffer
+        self.buffers[len(self.handles)] = buffer
         self.handles.append(buffer.ensure_allocated()._buf)
         return len(self.handles) - 1
 
-    def _private_memory(self, ordered: list[Action], roles: Roles) -> dict[Buffer, Buffer]:
+    def _private_memory(self, ordered: list[Action], roles: MemoryUses) -> dict[Buffer, Buffer]:
         """Memory for what is only needed inside the list; values whose lives do not overlap share it."""
         private: dict[Buffer, Buffer] = dict(self.constants)
         lives: dict[Buffer, list[int]] = {}
@@ -164,7 +164,7 @@ class Replay:
                 elif base in roles.fresh:
                     lives.setdefault(base, [position, position])[1] = until.get(position, position)
         self._values = {base: number for number, base in enumerate(lives)}
-        self.asked_bytes, self.taken_bytes = sum(b.nbytes for b in lives), 0
+        self.requested_bytes, self.taken_bytes = sum(b.nbytes for b in lives), 0
         for device in dict.fromkeys(b.device for b in lives):
             mine = [base for base in lives if base.device == device]
             alignment = Device[device].allocator.alignment
@@ -201,15 +201,15 @@ class Replay:
         """The same values are in other memory now."""
         place = self.external.pop(base)
         self.external[by] = place
-        self.held[place] = by
+        self.buffers[place] = by
         self._set(place, by.ensure_allocated()._buf)
-        for part, allocator, nbytes, offset in self.external_parts.get(place, ()):
-            known = self.held[part]
-            self.held[part] = by.view(known.size, known.dtype, offset)
+        for part, allocator, nbytes, offset in self.external_views.get(place, ()):
+            known = self.buffers[part]
+            self.buffers[part] = by.view(known.size, known.dtype, offset)
             self._set(part, allocator._offset(by._buf, nbytes, offset))
-        if base in self.written:
-            self.written.discard(base)
-            self.written.add(by)
+        if base in self.outputs:
+            self.outputs.discard(base)
+            self.outputs.add(by)
 
     def _set(self, place: int, handle: Any) -> None:
         self.handles[place] = handle
@@ -218,7 +218,7 @@ class Replay:
 
     # *** integers
 
-    def _place_values(self, ordered: list[Action], source: Source) -> None:
+    def _assign_values(self, ordered: list[Action], source: Source) -> None:
         changing: dict[Hashable, int] = {}
         wanted: list[tuple[Action, list[tuple[Hashable | None, int]]]] = []
         for action in ordered:
@@ -258,7 +258,7 @@ class Replay:
         self.block: Any = None
         #: the words of the block that say on how many threads a kernel runs
         self._threads: list[int] = []
-        self._loops: list[AllTurns] = []
+        self._loops: list[WholeLoop] = []
         self._only: Batch | None = None
         native = [batch for batch in self.batches if batch.native is not None]
         if not native:
@@ -273,13 +273,13 @@ class Replay:
                 region = getattr(program, "region", None)
                 if region is not None:
                     self._threads.append(len(words) + 3)
-                if isinstance(program, AllTurns):
+                if isinstance(program, WholeLoop):
                     self._loops.append(program)
                 words += launch_words(program)
-                words += [len(action.places), len(action.values), *action.places]
+                words += [len(action.slots), len(action.values), *action.slots]
                 words += [first_integer + value for value in action.values]
         room = len(words)
-        words += [0] * max(len(a.places) + len(a.values) for a in ordered)
+        words += [0] * max(len(a.slots) + len(a.values) for a in ordered)
         self.block = (ctypes.c_int64 * len(words))(*words)
         address = ctypes.addressof(self.block)
         for batch, begin in zip(native, starts, strict=True):
@@ -288,13 +288,13 @@ class Replay:
         self._pack_addresses = struct.Struct(f"{self.changing}q").pack_into
         self._pack_values = struct.Struct(f"{len(self.sources)}q").pack_into
         #: one native call is all there is to do
-        self._only = native[0] if len(self.batches) == 1 and not self.parts else None
+        self._only = native[0] if len(self.batches) == 1 and not self.views else None
 
     def _build_graphs(self) -> None:
         """What a device without a native loop runs as one."""
         for batch in self.batches:
-            if batch.as_one and batch.native is None:
-                launches = [(a.runner.program, a.places, a.values) for a in batch.actions if a.runner]
+            if batch.single_call and batch.native is None:
+                launches = [(a.runner.program, a.slots, a.values) for a in batch.actions if a.runner]
                 batch.graph = Device[batch.device].graph(launches)
 
     def _start(self, batch: Batch) -> None:
@@ -325,7 +325,7 @@ class Replay:
         self._only.native(self._only.desc)  # type: ignore[union-attr]
         self._count()
         if self.reports:
-            self._look()
+            self._raise_found()
 
     def _pack(self, addresses: Sequence[int], values: Sequence[int]) -> None:
         """Write what changes into the block that native calls read."""
@@ -350,14 +350,14 @@ class Replay:
             self._pack([handle.address for handle in handles], values)
         self.handles[:changing] = handles
         self.integers[: len(values)] = values
-        for place, whole, allocator, nbytes, offset in self.parts:
+        for place, whole, allocator, nbytes, offset in self.views:
             self._set(place, allocator._offset(self.handles[whole], nbytes, offset))
         each = self._each or bool(observers)
         for number, batch in enumerate(self.batches):
             if self._flying is not None:
                 self._wait_and_start(number, batch, each)
-            if batch.as_one and not each:
-                self._run_as_one(batch)
+            if batch.single_call and not each:
+                self._run_single_call(batch)
             else:
                 for action in batch.actions:
                     if action.kind != "collective":
@@ -368,7 +368,7 @@ class Replay:
             self._count()
         self.handles[:changing] = [None] * changing
         if self.reports:
-            self._look()
+            self._raise_found()
         if self._flying is not None:
             note_sent()
 
@@ -388,18 +388,18 @@ class Replay:
     def _beginner(self, batch: Batch) -> Callable[[], Any]:
         """What begins a batch's collective: made once where its memory stays from call to call."""
         action = batch.actions[0]
-        target, source = (self.handles[place] for place in action.places)
+        target, source = (self.handles[place] for place in action.slots)
         begin: Callable[[], Any]
         if batch.prepared is not None:
             *of, begin = batch.prepared
             if of[0] is target and of[1] is source:
                 return begin
         begin = prepare(action.item.ast, target, source)
-        if all(place in self.held for place in action.places):
+        if all(place in self.buffers for place in action.slots):
             batch.prepared = target, source, begin
         return begin
 
-    def _look(self) -> None:
+    def _raise_found(self) -> None:
         """Raise IndexError for what is reported, and leave to others what can be seen later only."""
         for words, flag in self._flags:
             if words[flag]:
@@ -414,7 +414,7 @@ class Replay:
         GlobalCounters.global_ops += self.ops
         GlobalCounters.global_mem += self.accessed
 
-    def _run_as_one(self, batch: Batch) -> None:
+    def _run_single_call(self, batch: Batch) -> None:
         if DEBUG.value < 2:
             self._start(batch)
             return
@@ -431,14 +431,14 @@ class Replay:
         GlobalCounters.global_mem += sum(a.accessed for a in actions)
         GlobalCounters.time_sum_s += seconds
         name = colored(f"<batched {len(actions)}>", "cyan")
-        args = len({place for a in actions for place in a.places})
+        args = len({place for a in actions for place in a.slots})
         moved = sum(b.nbytes for a in actions for b in a.bufs)
         ops, accessed = sum(a.ops for a in actions), sum(a.accessed for a in actions)
         profile.shown.note_batch(batch.device, f"<batched {len(actions)}>", seconds, ops, moved)
         show(row(batch.device, name, args, seconds, ops, moved, accessed, (), "cyan", True))
 
     def _run_action(self, action: Action) -> None:
-        handles = tuple([self.handles[place] for place in action.places])
+        handles = tuple([self.handles[place] for place in action.slots])
         detail = DEBUG.value >= 2 or bool(observers)
         seconds: float | None
         if action.runner is not None:
@@ -486,7 +486,7 @@ class Replay:
                 f"not {self.unordered}"
             )
         for batch in self.batches:
-            if not batch.as_one:
+            if not batch.single_call:
                 continue
             count = len(batch.actions)
             if count > 1:
@@ -496,15 +496,15 @@ class Replay:
                     f"JIT GRAPHing failed batch with 1 kernels on device {batch.device}: "
                     "only one kernel doesn't graph"
                 )
-        if self.taken_bytes < self.asked_bytes:
-            asked, taken = self.asked_bytes / 1e6, self.taken_bytes / 1e6
+        if self.taken_bytes < self.requested_bytes:
+            asked, taken = self.requested_bytes / 1e6, self.taken_bytes / 1e6
             print(f"memory reduced from {asked:.2f} MB -> {taken:.2f} MB")
 
 
 def _looked_at(action: Action, handles: Sequence[Any]) -> list[Buffer]:
     """What an action works on, as Buffers, on the memory of now."""
     pairs = zip(action.bufs, handles, strict=True)
-    return [Buffer(like.device, like.size, like.dtype).look_at(handle) for like, handle in pairs]
+    return [Buffer(like.device, like.size, like.dtype).point_to(handle) for like, handle in pairs]
 
 
 def _checker(action: Action, runner: Runner, handles: Sequence[Any], values: Sequence[int]) -> Checker:

@@ -23,7 +23,7 @@ from ..jit.results import OutputPart
 from ..jit.specs import BoundSpec
 from ..jit.tensor_specs import TensorSpec
 from ..jit.tinyjit import TinyJit
-from ..nn.formats.writing import written_whole
+from ..nn.formats.writing import atomic_file
 from ..renderer.cstyle import FLAGS, CStyleRenderer
 from ..renderer.cstyle.dialects import c_target
 from ..renderer.scratch import DONE, SYMBOL
@@ -73,7 +73,7 @@ def save_c(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any
 
 
 def _write(path: str, content: bytes) -> None:
-    with written_whole(path) as file:
+    with atomic_file(path) as file:
         file.write(content)
 
 
@@ -111,9 +111,9 @@ class _Source:
         self.scratch = 0
         self._name_arguments()
         actions = [action for batch in self.replay.batches for action in batch.actions]
-        places = [[self.memory.place(place, action) for place in action.places] for action in actions]
+        places = [[self.memory.operand(place, action) for place in action.slots] for action in actions]
         kernels = [None if action.runner is None else self._function(action) for action in actions]
-        self._place_memory()
+        self._assign_memory()
         self.calls = [
             self._call(action, kernel, used)
             for action, kernel, used in zip(actions, kernels, places, strict=True)
@@ -135,7 +135,7 @@ class _Source:
         for spec in leaves([*self.captured.args, *self.captured.kwargs.values()]):
             if isinstance(spec, TensorSpec) and spec.first is None:
                 name = tensors[spec.number] = identifier(spec.name, taken, _KEYWORDS)
-                self._parameter(name, spec.dtype, shape_text(spec.shape), const=not spec.written)
+                self._parameter(name, spec.dtype, shape_text(spec.shape), const=not spec.changed)
                 for variable in variables_in(spec.shape):
                     self._variable(variable, taken)
             elif isinstance(spec, BoundSpec):
@@ -157,7 +157,7 @@ class _Source:
                 self.copies.append((name, outputs[made.output], like.nbytes))
             else:
                 outputs[made.output] = f"(void*){name}"
-            fixed = None if output.symbolic else output.views[made.place].tracker.shape
+            fixed = None if output.symbolic else output.views[made.index].tracker.shape
             text = f"at most {like.size} elements" if fixed is None else shape_text(fixed)
             self._parameter(name, like.dtype, text, const=False)
         self.pointers += outputs
@@ -215,7 +215,7 @@ class _Source:
 
     # *** memory
 
-    def _place_memory(self) -> None:
+    def _assign_memory(self) -> None:
         self.offsets: list[int] = []
         self.workspace = -(-self.scratch // ALIGNMENT) * ALIGNMENT
         for row in self.memory.rows:
@@ -237,7 +237,7 @@ class _Source:
 
     def weights(self) -> bytes:
         content = bytearray()
-        for (offset, _, _), part in zip(self.sections.table, self.sections.parts, strict=True):
+        for (offset, _, _), part in zip(self.sections.table, self.sections.sections, strict=True):
             content += bytes(offset - len(content)) + bytes(part)
         return bytes(content)
 

@@ -18,7 +18,7 @@ import os
 import struct
 from typing import Any
 
-from ..nn.formats.writing import written_whole
+from ..nn.formats.writing import atomic_file
 
 #: Not text, and damaged by whoever takes it for text (as PNG's, RFC 2083 section 3.1).
 MAGIC = b"\x89LZG\r\n\x1a\n"
@@ -46,7 +46,7 @@ class Sections:
     """The bytes that are to follow the description; equal ones are kept once."""
 
     def __init__(self) -> None:
-        self.parts: list[memoryview] = []
+        self.sections: list[memoryview] = []
         self.table: list[tuple[int, int, str]] = []
         self._known: dict[str, int] = {}
         self._end = 0
@@ -57,9 +57,9 @@ class Sections:
         digest = _digest(view).hex()
         number = self._known.get(digest)
         if number is None:
-            number = self._known[digest] = len(self.parts)
+            number = self._known[digest] = len(self.sections)
             start = -(-self._end // ALIGNMENT) * ALIGNMENT
-            self.parts.append(view)
+            self.sections.append(view)
             self.table.append((start, len(view), digest))
             self._end = start + len(view)
         return number
@@ -71,9 +71,9 @@ def write_file(path: str, description: dict[str, Any], sections: Sections) -> No
     start = -(-(HEAD.size + len(text)) // ALIGNMENT) * ALIGNMENT
     total = start + (sections.table[-1][0] + sections.table[-1][1] if sections.table else 0)
     first = HEAD.pack(MAGIC, VERSION, 0, len(text), total, bytes(32))[:_SUMMED]
-    with written_whole(path) as file:
+    with atomic_file(path) as file:
         file.write(first + _digest(first, text) + text)
-        for (offset, _, _), content in zip(sections.table, sections.parts, strict=True):
+        for (offset, _, _), content in zip(sections.table, sections.sections, strict=True):
             file.write(bytes(start + offset - file.tell()))
             file.write(content)
         file.write(bytes(total - file.tell()))
@@ -110,16 +110,16 @@ class Container:
             self._memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         self.description: dict[str, Any] = json.loads(text)
         start = -(-(HEAD.size + length) // ALIGNMENT) * ALIGNMENT
-        self._places: list[tuple[int, int, str]] = []
+        self._ranges: list[tuple[int, int, str]] = []
         for offset, nbytes, digest in self.description["sections"]:
             if offset < 0 or nbytes < 0 or start + offset + nbytes > size:
                 raise FileError(f"{path} is damaged: a section lies outside of it")
-            self._places.append((start + offset, nbytes, digest))
+            self._ranges.append((start + offset, nbytes, digest))
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
 
     def check(self, number: int) -> None:
         """Compare a section's contents with its checksum."""
-        offset, nbytes, digest = self._places[number]
+        offset, nbytes, digest = self._ranges[number]
         with memoryview(self._memory) as whole:
             if _digest(whole[offset : offset + nbytes]).hex() != digest:
                 raise FileError(
@@ -129,10 +129,10 @@ class Container:
     def section(self, number: int) -> bytes:
         """The contents of a section, compared with its checksum."""
         self.check(number)
-        offset, nbytes, _ = self._places[number]
+        offset, nbytes, _ = self._ranges[number]
         return self._memory[offset : offset + nbytes]
 
-    def place(self, number: int) -> tuple[int, int]:
+    def section_address(self, number: int) -> tuple[int, int]:
         """The address of a section in this process, and its length. It is not compared."""
-        offset, nbytes, _ = self._places[number]
+        offset, nbytes, _ = self._ranges[number]
         return self.address + offset, nbytes

@@ -17,15 +17,15 @@ from ..jit.results import Argument, ArgumentPart, Constant, Made, OutputPart
 from ..jit.specs import Call, Spec
 from ..jit.tensor_memory import (
     copied_whole,
+    memory_and_moves,
     memory_of,
-    place_of,
     settled,
     storage_in_memory,
     tensor_on,
     version_in,
 )
 from ..jit.tensor_specs import TensorSpec
-from ..jit.written_memory import begin_writes, end_writes, is_watched
+from ..jit.writable_memory import begin_writes, end_writes, is_watched
 from ..locks import uninterrupted
 from ..schedule.versions import buffer_of, in_shape
 from ..shape import shape_text
@@ -61,7 +61,7 @@ def save_captured(captured: Captured, call: Call, name: str, path: str) -> None:
 
 def _output_form(output: Output) -> dict[str, Any]:
     (like,) = output.likes
-    parts = [moves_rows(moves) for _, moves in output.parts]
+    parts = [moves_rows(moves) for _, moves in output.layout_views]
     return {"device": like.device, "size": like.size, "dtype": like.dtype.name, "parts": parts}
 
 
@@ -71,10 +71,10 @@ def _made_form(made: Made, captured: Captured, call: Call, sections: Sections) -
     if isinstance(made, ArgumentPart):
         return ["part", made.number, made.size, moves_rows(made.moves)]
     if isinstance(made, OutputPart):
-        return ["output", made.output, made.place]
+        return ["output", made.output, made.index]
     tensor = made(call, [])
-    place = place_of(tensor)
-    if place is not None and place[0][0].base in captured.replay.written:
+    place = memory_and_moves(tensor)
+    if place is not None and place[0][0].base in captured.replay.outputs:
         raise NotImplementedError(
             "an exported function cannot return a view of memory that it keeps and writes: return "
             "tensor.clone()"
@@ -113,7 +113,7 @@ class Exported:
         self._made = [_made_of(each, container) for each in form["made"]]
         self._result = form["result"]
         self._tensors = [spec for spec in self._specs() if isinstance(spec, TensorSpec)]
-        self._written = [spec.number for spec in self._tensors if spec.written]
+        self._changed = [spec.number for spec in self._tensors if spec.changed]
         self._lock = threading.RLock()
         self._checked = False
         if verify:
@@ -125,7 +125,7 @@ class Exported:
         while todo:
             spec = todo.pop(0)
             found.append(spec)
-            todo[:0] = spec.parts()
+            todo[:0] = spec.members()
         return found
 
     @property
@@ -167,13 +167,13 @@ class Exported:
             call.mismatch = mismatch
         if call.mismatch is not None:
             raise ValueError(f"{self.name} was exported for other arguments: {call.mismatch}")
-        if self._written:
-            self._require_apart(call)
+        if self._changed:
+            self._require_disjoint(call)
         return call
 
-    def _require_apart(self, call: Call) -> None:
+    def _require_disjoint(self, call: Call) -> None:
         bases = [call.buffers[number].base for number in self._slots]
-        for number in self._written:
+        for number in self._changed:
             if bases.count(call.buffers[number].base) > 1:
                 raise ValueError(
                     f"{self.name} writes to an argument that is in the memory of another one: pass a clone()"
@@ -181,13 +181,13 @@ class Exported:
 
     def _run(self, call: Call) -> Any:
         writes = []
-        for number in self._written:
+        for number in self._changed:
             storage = storage_in_memory(call.tensors[number])
             if is_watched(storage, call.buffers[number].base):
                 writes.append(storage)
         if writes:
             begin_writes(writes)
-            for number in self._written:
+            for number in self._changed:
                 call.buffers[number] = buffer_of(settled(storage_in_memory(call.tensors[number])))
         handles = [call.buffers[number]._buf for number in self._slots]
         made = []

@@ -51,7 +51,7 @@ def launches_form(replay: Replay, sections: Sections) -> dict[str, Any]:
                 number = kernels.setdefault(id(action.runner), len(records))
                 if number == len(records):
                     records.append(_kernel_form(action.runner, action.device, sections))
-            places = [memory.place(place, action) for place in action.places]
+            places = [memory.operand(place, action) for place in action.slots]
             actions.append([action.kind, number, places, list(action.values)])
         batches.append([batch.device, actions])
     devices = {batch.device for batch in replay.batches}
@@ -67,7 +67,7 @@ def launches_form(replay: Replay, sections: Sections) -> dict[str, Any]:
         "support": list(support.items()),
         "batches": batches,
         "memory": memory.rows,
-        "parts": memory.parts,
+        "parts": memory.views,
         "changing": replay.changing,
         "integers": replay.integers,
     }
@@ -86,18 +86,18 @@ class Memory:
     def __init__(self, replay: Replay, sections: Sections) -> None:
         self.replay, self.sections = replay, sections
         self.rows: list[dict[str, Any]] = []
-        self.parts: list[list[int]] = []
+        self.views: list[list[int]] = []
         self._of: dict[Any, int] = {}
-        self._part_of = {place: (whole, nbytes, offset) for place, whole, _, nbytes, offset in replay.parts}
+        self._part_of = {place: (whole, nbytes, offset) for place, whole, _, nbytes, offset in replay.views}
 
-    def place(self, place: int, action: Action) -> list[Any]:
+    def operand(self, place: int, action: Action) -> list[Any]:
         """["changing", number], ["memory", row, offset, bytes] or ["part", whole, offset, bytes]."""
         if place < self.replay.changing:
             return ["changing", place]
         if place in self._part_of:
             whole, nbytes, offset = self._part_of[place]
             return ["part", whole, offset, nbytes]
-        buffer = self.replay.held[place]
+        buffer = self.replay.buffers[place]
         base: Any = buffer if type(buffer) is ReportBuffer else buffer.base
         row = self._of.setdefault(base, len(self.rows))
         if row == len(self.rows):
@@ -106,7 +106,7 @@ class Memory:
 
     def _row(self, base: Buffer, action: Action) -> dict[str, Any]:
         row: dict[str, Any] = {"device": base.device, "bytes": base.nbytes, "content": None}
-        row["written"] = base in self.replay.written
+        row["written"] = base in self.replay.outputs
         if isinstance(base, ReportBuffer):
             sizes = {number: check.size for number, check in checks_of(action.item.ast).items()}
             row["reports"] = [[sizes[number], site] for number, site in enumerate(base.sites)]
@@ -146,7 +146,7 @@ class Launches:
         buffer = Buffer(device, nbytes, dtypes.uint8)
         if row["content"] is None:
             return buffer.allocate()
-        address, length = self._container.place(row["content"])
+        address, length = self._container.section_address(row["content"])
         if length != nbytes:
             raise FileError(f"{self._container.path} is damaged: memory of {nbytes} bytes has {length}")
         if Device[device].allocator.adopts_host_memory:
@@ -224,7 +224,7 @@ class Launches:
         form = self.form
         #: place → the handle that a launch gets: what changes, memory and its parts, parts of what changes
         self.handles: list[Any] = [None] * self.changing
-        self._parts: list[tuple[int, int, Any, int, int]] = []
+        self._views: list[tuple[int, int, Any, int, int]] = []
         known: dict[tuple[Any, ...], int] = {}
 
         def number(place: list[Any]) -> int:
@@ -235,7 +235,7 @@ class Launches:
                 known[key] = len(self.handles)
                 self.handles.append(None if place[0] == "part" else self._handle(*place[1:]))
                 if place[0] == "part":
-                    self._parts.append((known[key], place[1], None, place[3], place[2]))
+                    self._views.append((known[key], place[1], None, place[3], place[2]))
             return known[key]
 
         self._steps = []
@@ -278,13 +278,13 @@ class Launches:
 
     def run(self, handles: Sequence[Any], values: Sequence[int]) -> None:
         """Run all kernels on the memory of this call."""
-        for place, whole, _, nbytes, offset in self._parts:
+        for place, whole, _, nbytes, offset in self._views:
             self.handles[place] = self._allocator._offset(handles[whole], nbytes, offset)
         if self._desc is not None:
             block = self._block
             for place, handle in enumerate(handles):
                 block[place] = handle.address
-            for place, *_ in self._parts:
+            for place, *_ in self._views:
                 block[place] = self.handles[place].address
             block[self._first_integer : self._first_integer + len(values)] = list(values)
             for word in self._threads:
@@ -300,9 +300,9 @@ class Launches:
                 else:
                     program(memory, tuple([integers[n] for n in numbers]))
             self.handles[: self.changing] = [None] * self.changing
-        self._look()
+        self._raise_reported()
 
-    def _look(self) -> None:
+    def _raise_reported(self) -> None:
         """Raise IndexError for an index that a kernel has reported."""
         for buffer, sites in self.reports:
             assert isinstance(buffer, ReportBuffer)  # made as one

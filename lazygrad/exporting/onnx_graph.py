@@ -189,7 +189,7 @@ class _Graph:
             if missing:
                 todo += missing
                 continue
-            self.values[node] = self._written(node, needed)
+            self.values[node] = self._emitted(node, needed)
             todo.pop()
         return self.values[root]
 
@@ -220,7 +220,7 @@ class _Graph:
         product = self._product(node)
         return [effective(source) for source in (node.src if product is None else product[1])]
 
-    def _written(self, node: UOp, sources: list[UOp]) -> str:
+    def _emitted(self, node: UOp, sources: list[UOp]) -> str:
         w = self.writer
         if node.op is Ops.CONST:
             found = w.scalar(node.arg, node.dtype)
@@ -262,7 +262,7 @@ class _Graph:
         if inner.op is not Ops.MUL or inner.dtype is not node.dtype:
             return None
         shape = self.sizes(inner)
-        factors = [_without_repeats(effective(source), shape) for source in inner.src]
+        factors = [_unrepeated(effective(source), shape) for source in inner.src]
         if not all(len(axes) < sum(size > 1 for size in shape) for _, axes in factors):
             return None
         letters = dict(enumerate("abcdefghijklmnopqrstuvwxyz"))
@@ -281,7 +281,7 @@ _EINSUM = (dtypes.float32, dtypes.float64)
 _BITS: dict[int, DType] = {1: dtypes.uint8, 2: dtypes.uint16}
 
 
-def _without_repeats(node: UOp, shape: Sequence[int]) -> tuple[UOp, list[int]]:
+def _unrepeated(node: UOp, shape: Sequence[int]) -> tuple[UOp, list[int]]:
     """A value of which this one is repetitions, and the axis of this one that each of its axes is.
 
     Below EXPANDs, below movements of axes, and of axes of one element.

@@ -148,7 +148,7 @@ def _first(w: Writer, node: UOp, src: list[str]) -> str:
     return src[0]
 
 
-def _chosen(w: Writer, node: UOp, src: list[str]) -> str:
+def _where(w: Writer, node: UOp, src: list[str]) -> str:
     wide = _WIDE.get(node.dtype, node.dtype)
     return w.cast(w.add("Where", [src[0], *[w.cast(each, wide) for each in src[1:]]]), node.dtype)
 
@@ -286,7 +286,7 @@ ROWS: dict[Ops, Row] = {
     Ops.XOR: _bits("BitwiseXor", "Xor"),
     Ops.SHL: _shifted(left=True),
     Ops.SHR: _shifted(left=False),
-    Ops.WHERE: _chosen,
+    Ops.WHERE: _where,
     Ops.RESHAPE: _reshaped,
     Ops.EXPAND: _expanded,
     Ops.PERMUTE: _permuted,

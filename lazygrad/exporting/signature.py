@@ -28,13 +28,13 @@ def name_arguments(captured: Captured, fn: Any, args: Sequence[Any]) -> None:
 
 def _rename(spec: Spec, old: str, new: str) -> None:
     spec.name = new + spec.name.removeprefix(old)
-    for part in spec.parts():
+    for part in spec.members():
         _rename(part, old, new)
 
 
 def leaves(specs: Sequence[Spec]) -> list[Spec]:
     """The specs that have no others inside, in order."""
-    return [leaf for spec in specs for leaf in (leaves(spec.parts()) or [spec])]
+    return [leaf for spec in specs for leaf in (leaves(spec.members()) or [spec])]
 
 
 def variables_in(shape: Sequence[sint]) -> list[UOp]:
@@ -66,30 +66,30 @@ class OwnResults:
     def __init__(self, fn: Callable[..., Any]) -> None:
         self.fn = fn
         self.__qualname__ = describe_fn(fn)  # what errors call it
-        self.places: list[tuple[str, int]] = []
+        self.named: list[tuple[str, int]] = []
 
     def __call__(self, *args: Any, **kwargs: Any) -> list[Tensor]:
         value = self.fn(*args, **kwargs)
         tensors = Nest(value, lambda tensor: False).tensors
         number = {id(tensor): n for n, tensor in enumerate(tensors)}
-        self.places = [(name, number[id(tensor)]) for name, tensor in _places(value, "result")]
-        named = {n for _, n in self.places}
-        self.places += [(f"result {n}", n) for n in range(len(tensors)) if n not in named]
+        self.named = [(name, number[id(tensor)]) for name, tensor in _tensors_in(value, "result")]
+        named = {n for _, n in self.named}
+        self.named += [(f"result {n}", n) for n in range(len(tensors)) if n not in named]
         return [tensor.clone() for tensor in tensors]
 
 
-def _places(value: Any, name: str) -> list[tuple[str, Tensor]]:
+def _tensors_in(value: Any, name: str) -> list[tuple[str, Tensor]]:
     """The tensors in containers, and where each is."""
     if isinstance(value, Tensor):
         return [(name, value)]
-    parts: list[tuple[str, Any]] = []
+    members: list[tuple[str, Any]] = []
     if isinstance(value, Mapping):
-        parts = [(f"{name}[{key!r}]", part) for key, part in value.items()]
+        members = [(f"{name}[{key!r}]", part) for key, part in value.items()]
     elif isinstance(value, (list, tuple)):
         fields = getattr(value, "_fields", None)
         names = [f"{name}.{f}" for f in fields] if fields else [f"{name}[{n}]" for n in range(len(value))]
-        parts = list(zip(names, value, strict=True))
-    return [place for path, part in parts for place in _places(part, path)]
+        members = list(zip(names, value, strict=True))
+    return [place for path, part in members for place in _tensors_in(part, path)]
 
 
 # *** weights
@@ -99,13 +99,13 @@ def weight_names(fn: Any) -> dict[UOp, tuple[str, Tensor]]:
     """The names of a model's tensors, and the tensors, by the node below them, as nn.state finds them."""
     found: dict[UOp, tuple[str, Tensor]] = {}
     todo: list[tuple[str, Any]] = [("", getattr(fn, "__self__", fn))]
-    seen: set[int] = set()
+    visited: set[int] = set()
     while todo:
         name, value = todo.pop()
         if isinstance(value, Tensor):
             found.setdefault(below_views(value.uop), (name, value))
-        elif id(value) not in seen:
-            seen.add(id(value))
+        elif id(value) not in visited:
+            visited.add(id(value))
             if isinstance(value, Mapping):
                 parts = list(value.items())
             elif isinstance(value, (list, tuple)):

@@ -24,10 +24,9 @@ from .answers import min as min
 from .answers import polygamma as polygamma
 from .answers import pow as pow
 from .answers import svd as svd
-from .kinds import can_cast as can_cast
-from .kinds import is_tensor as is_tensor
-from .kinds import promote_types as promote_types
-from .kinds import result_type as result_type
+from .index_functions import constant_pad_nd as constant_pad_nd
+from .index_functions import pdist as pdist
+from .index_functions import unravel_index as unravel_index
 from .lists import atleast_1d as atleast_1d
 from .lists import atleast_2d as atleast_2d
 from .lists import atleast_3d as atleast_3d
@@ -49,9 +48,6 @@ from .pairs import polar as polar
 from .pairs import real as real
 from .pairs import view_as_complex as view_as_complex
 from .pairs import view_as_real as view_as_real
-from .places import constant_pad_nd as constant_pad_nd
-from .places import pdist as pdist
-from .places import unravel_index as unravel_index
 from .random_state import get_rng_state as get_rng_state
 from .random_state import initial_seed as initial_seed
 from .random_state import set_rng_state as set_rng_state
@@ -68,6 +64,10 @@ from .settings import set_default_dtype as set_default_dtype
 from .settings import set_float32_matmul_precision as set_float32_matmul_precision
 from .settings import set_num_threads as set_num_threads
 from .settings import use_deterministic_algorithms as use_deterministic_algorithms
+from .type_promotion import can_cast as can_cast
+from .type_promotion import is_tensor as is_tensor
+from .type_promotion import promote_types as promote_types
+from .type_promotion import result_type as result_type
 from .windows import bartlett_window as bartlett_window
 from .windows import blackman_window as blackman_window
 from .windows import hamming_window as hamming_window

@@ -23,13 +23,13 @@ from .walk import gradient
 MEETINGS, MOST_KEPT = 3, 128
 
 #: Structure → (its recipe, the places of the targets that have a gradient); None where it has none.
-_kept: dict[Any, tuple[Recipe, list[int]] | None] = {}
+_cached: dict[Any, tuple[Recipe, list[int]] | None] = {}
 _met = Meetings(MEETINGS)
 
 
 def forget() -> None:
     """Forget every recipe."""
-    _kept.clear()
+    _cached.clear()
     _met.clear()
 
 
@@ -39,7 +39,7 @@ def gradient_again(root: UOp, grad: UOp, targets: Iterable[UOp], order: Sequence
     key = _structure(grad, targets, order)
     if key is None:
         return gradient(root, grad, targets, order)
-    known = _kept.get(key, _ABSENT)
+    known = _cached.get(key, _ABSENT)
     if known is _ABSENT:
         found = gradient(root, grad, targets, order)
         if _met.is_due(key):
@@ -82,12 +82,12 @@ def _structure(grad: UOp, targets: Sequence[UOp], order: Sequence[UOp]) -> tuple
 
 
 def _keep(key: Any, found: dict[UOp, UOp], grad: UOp, order: Sequence[UOp]) -> None:
-    if len(_kept) >= MOST_KEPT:
-        for old in list(itertools.islice(_kept, MOST_KEPT // 2)):
-            _kept.pop(old, None)
+    if len(_cached) >= MOST_KEPT:
+        for old in list(itertools.islice(_cached, MOST_KEPT // 2)):
+            _cached.pop(old, None)
     recipe = Recipe.of(list(found.values()), [*order, grad])
     if recipe is None or recipe.checks:
-        _kept[key] = None
+        _cached[key] = None
         return
     number = {node: place for place, node in enumerate(order)}
-    _kept[key] = recipe, [number[target] for target in found]
+    _cached[key] = recipe, [number[target] for target in found]

@@ -246,7 +246,7 @@ def _stored_last(node: UOp, grad: UOp) -> UOp:
 def _copy(grad: UOp, node: UOp) -> Grads:
     """Each source's part of the gradient, on the device that the source is on."""
     *copied, target = node.src
-    parts: list[UOp | None] = []
+    terms: list[UOp | None] = []
     begin: sint = 0
     for source in copied:
         part = grad
@@ -257,8 +257,8 @@ def _copy(grad: UOp, node: UOp) -> Grads:
         device = device_of(source)
         if device not in (None, target.arg):
             part = UOp(Ops.COPY, grad.dtype, (part, UOp(Ops.DEVICE, arg=device)))
-        parts.append(part)
-    return (*parts, None)
+        terms.append(part)
+    return (*terms, None)
 
 
 def _collective(grad: UOp, node: UOp) -> Grads:
@@ -278,17 +278,17 @@ def _assign(grad: UOp, node: UOp) -> Grads:
 def _multi(grad: UOp, node: UOp) -> Grads:
     """The gradient of each part, on its device; of copies, which are equal, the first one has it all."""
     arg, shape = node.arg, shape_of(node)
-    parts: list[UOp | None] = []
+    shards: list[UOp | None] = []
     done = set()
     for place, device in zip(arg.here, arg.local, strict=True):
         box = box_at(arg, shape, place)
         if box in done:
-            parts.append(None)
+            shards.append(None)
             continue
         done.add(box)
         target = UOp(Ops.DEVICE, arg=device)
-        parts.append(UOp(Ops.COPY, grad.dtype, (movement.shrink(grad, box), target)))
-    return tuple(parts)
+        shards.append(UOp(Ops.COPY, grad.dtype, (movement.shrink(grad, box), target)))
+    return tuple(shards)
 
 
 LN2, TWO_BY_SQRT_PI = math.log(2.0), 2.0 / math.sqrt(math.pi)

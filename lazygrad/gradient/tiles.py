@@ -38,20 +38,20 @@ def total(parts: Sequence[UOp], node: UOp) -> UOp:
 
 def _with_rows_joined(parts: Sequence[UOp], device: Devices) -> list[UOp]:
     """The same sum in fewer parts. Rows of few tiles stay: one kernel adds them."""
-    kept: list[UOp] = []
+    unsplit: list[UOp] = []
     tiles: dict[int, list[_Tile]] = {}
     for part in parts:
         axis = _axis_of(part)
         if axis is None:
-            kept.append(part)
+            unsplit.append(part)
         else:
             begin, length = part.arg[axis][0], shape_of(part.src[0])[axis]
             tiles.setdefault(axis, []).append(_Tile(begin, begin + length, part))
     for axis, found in tiles.items():
         for row in _rows(found):
             many = len(row) > MAX_CHOICES
-            kept += [_joined(row, axis, device)] if many else [tile.part for tile in row]
-    return kept
+            unsplit += [_joined(row, axis, device)] if many else [tile.part for tile in row]
+    return unsplit
 
 
 def _axis_of(part: UOp) -> int | None:

@@ -79,13 +79,13 @@ class MultiArg(NamedTuple):
     """How a MULTI lies on a mesh.
 
     mesh    the devices
-    places  for each axis of the mesh, what it does to the value
+    placements  for each axis of the mesh, what it does to the value
     ends    for each split axis of the value, in order: the axis, and where its parts end
     here    the places in `mesh.devices` of the devices of this process: the sources are their parts
     """
 
     mesh: MeshArg
-    places: tuple[Place, ...]
+    placements: tuple[Place, ...]
     ends: tuple[tuple[int, tuple[int, ...]], ...]
     here: tuple[int, ...]
 
@@ -112,7 +112,7 @@ class MultiArg(NamedTuple):
     @property
     def is_pending(self) -> bool:
         """Whether the devices have terms that are to be combined."""
-        return any(isinstance(place, Ops) for place in self.places)
+        return any(isinstance(place, Ops) for place in self.placements)
 
 
 class CollectiveArg(NamedTuple):
@@ -122,7 +122,7 @@ class CollectiveArg(NamedTuple):
               in which each device sends to one other at most and receives from one at most
     op        what combines, of the first two
     group     the devices that take part, in order; the first one of a broadcast is the one that sends
-    place     which of them this one is
+    position  which of them this one is
     sends     the elements [begin, end) of its source that go to each of the group; one for all of them where
               all get the same; none from a device that a broadcast goes to
     receives  how many elements come from each, one after another; one where they are combined or come from
@@ -135,7 +135,7 @@ class CollectiveArg(NamedTuple):
     kind: str
     op: Ops | None
     group: tuple[str, ...]
-    place: int
+    position: int
     sends: tuple[tuple[int, int], ...]
     receives: tuple[int, ...]
     shape: tuple[int, ...]

@@ -121,10 +121,10 @@ def write(roots: Sequence[UOp], texts: dict[UOp, str], binding: dict[UOp, int], 
         return text if len(text) <= MAX_EXPRESSION else text[:MAX_EXPRESSION] + "…"
 
     for root in roots:
-        resolve(root, _written_sources, text_of, texts)
+        resolve(root, _rendered_sources, text_of, texts)
 
 
-def _written_sources(node: UOp) -> tuple[UOp, ...]:
+def _rendered_sources(node: UOp) -> tuple[UOp, ...]:
     """The sources whose text is part of the node's."""
     if node.op in (Ops.RANGE, Ops.SPECIAL, Ops.DEFINE_ACC, Ops.DEFINE_LOCAL, Ops.STAGE, Ops.CONST, Ops.IOTA):
         return ()
@@ -223,7 +223,7 @@ def _named(node: UOp, texts: dict[UOp, str]) -> str:
         return f"{texts[src[0]]}.{'_'.join(map(str, arg))}"
     if op is Ops.CONTIGUOUS or op is Ops.DETACH:
         return f"{op.name.lower()}({texts[src[0]]})"
-    inside = [texts[s] for s in _written_sources(node)]
+    inside = [texts[s] for s in _rendered_sources(node)]
     if op is Ops.NEG:
         return f"not({inside[0]})"
     if op is Ops.DOT:

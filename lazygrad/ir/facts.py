@@ -25,7 +25,7 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     # *** where it came from
 
     origin: Any
-    """ir/uop (schedule/calls, schedule/versions, tensor/trace, viz/asked): the user's call that first made
+    """ir/uop (schedule/calls, schedule/versions, tensor/trace, viz/requests): the user's call that first made
     it, a Metadata.
     """
 
@@ -125,19 +125,19 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """schedule/lifted_numbers: which of its sources are constants that may become arguments of a kernel."""
 
     repeated_axes: frozenset[int]
-    """schedule/reduces_of_repeats: the axes along which all its elements are certainly the same."""
+    """schedule/reduces_of_repeated: the axes along which all its elements are certainly the same."""
 
     has_powers: bool
     """schedule/powers: of an elementwise node, whether exponentials are among what it is made of."""
 
     # *** what has become of it
 
-    becomes: Node
+    forwarded_to: Node
     """schedule/versions (schedule/calls, jit/session): what holds its value now: once planned an ASSIGN, once
     run a BUFFER, or movements of these; of a call that was put off, once made, its node.
     """
 
-    turn_to_send: int
+    next_send: int
     """schedule/multi: on a CONTIGUOUS that says how a value lies: what has an earlier turn is sent first."""
 
     in_plan: int
@@ -152,14 +152,14 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """schedule/versions: the Buffer with the memory; not there once it is overwritten."""
 
     fresh: Literal[True]
-    """schedule/versions (viz/asked): nothing has been written yet, and nobody may read it."""
+    """schedule/versions (viz/requests): nothing has been written yet, and nobody may read it."""
 
     overwritten: Literal[True] | str | Exception
     """schedule/versions (tensor/transforms/derivatives): its contents are gone: True where a later version
     took its memory, or the reason that a user is told.
     """
 
-    turn: tuple[int, int]
+    send_order: tuple[int, int]
     """schedule/kernelize: when a KERNEL runs: the number of the plan that was bound, and its place in it."""
 
     last_sent: Node
@@ -190,7 +190,7 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """schedule/kernelize: for each output why the kernel ends there, a Boundary."""
 
     staged_rows: tuple[Any, ...]
-    """schedule/kernelize: of which values it keeps a row for several loops, each a Kept."""
+    """schedule/kernelize: of which values it keeps a row for several loops, each a StagedValue."""
 
     only_copy: Literal[True]
     """schedule/kernelize: of a COPY: nobody copies the same again, as where its result is in memory that is

@@ -49,7 +49,7 @@ class Loop:
     """A body and its turns. Equal ones are one object: `Loop.of`.
 
     device   that the parameters are on
-    turns    how many there are, at least one; `reverse`: parts are taken and stacked from the last on
+    iterations  how many there are, at least one; `reverse`: parts are taken and stacked from the last on
     params   the parameters of the body: `parameter(device, number, array)` is the node of each
     roots    what the body computes, on its parameters
     results  one LOOP node for each
@@ -58,7 +58,7 @@ class Loop:
 
     name: str
     device: str
-    turns: int
+    iterations: int
     reverse: bool
     params: tuple[Param, ...]
     roots: tuple[UOp, ...]
@@ -79,7 +79,7 @@ class Loop:
         return _one(cls, fields)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
-        return f"<{self.name}: {self.turns} turns>"
+        return f"<{self.name}: {self.iterations} turns>"
 
 
 def parameter(device: str, number: int, array: Array) -> UOp:
@@ -91,7 +91,7 @@ def parameter(device: str, number: int, array: Array) -> UOp:
 # *** planned
 
 
-class Place(NamedTuple):
+class Slot(NamedTuple):
     """Where memory of the body lies: an array of the loop's kernel and the offset in bytes in turn 0.
 
     Arrays are numbered: outputs, working memory, sources. The offset grows by `step` each turn; in odd turns
@@ -105,12 +105,12 @@ class Place(NamedTuple):
     at: int = -1
     instead: tuple[int, int] = (0, 0)
 
-    def moved(self, offset: int, nbytes: int) -> Place:
+    def moved(self, offset: int, nbytes: int) -> Slot:
         """A part of it."""
         ends = [(array, begin + offset) for array, begin in (self.even, self.odd, self.instead)]
-        return Place(ends[0], ends[1], self.step, nbytes, self.at, ends[2])
+        return Slot(ends[0], ends[1], self.step, nbytes, self.at, ends[2])
 
-    def in_turn(self, turn: int) -> tuple[int, int]:
+    def in_iteration(self, turn: int) -> tuple[int, int]:
         """The array and the offset in a turn."""
         if turn == self.at:
             return self.instead
@@ -122,7 +122,7 @@ class Launch(NamedTuple):
     """A kernel of the body: the numbers of its places, outputs first, and the values of its Variables."""
 
     ast: UOp
-    places: tuple[int, ...]
+    slots: tuple[int, ...]
     values: tuple[tuple[UOp, int], ...]
 
 
@@ -131,16 +131,16 @@ class LoopPlan:
     """A planned loop. Equal ones are one object: `LoopPlan.of`.
 
     launches  the kernels of one turn, in order
-    places    what they work on
+    slots     what they work on
     outputs   how many arrays it makes; the next one is its working memory, of `working` bytes: values that
               live within a turn and every second one of those that are carried; behind `block` there is
               room for what a native loop notes
     """
 
     name: str
-    turns: int
+    iterations: int
     launches: tuple[Launch, ...]
-    places: tuple[Place, ...]
+    slots: tuple[Slot, ...]
     outputs: tuple[Array, ...]
     inputs: tuple[Array, ...]
     block: int
@@ -152,7 +152,7 @@ class LoopPlan:
         return _one(cls, fields)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
-        return f"<{self.name}: {self.turns} turns of {len(self.launches)} kernels>"
+        return f"<{self.name}: {self.iterations} turns of {len(self.launches)} kernels>"
 
 
 class LoopArg(NamedTuple):

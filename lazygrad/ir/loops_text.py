@@ -46,15 +46,15 @@ class _Printer:
         home = {item: block for block in blocks for item in block.items if isinstance(item, UOp)}
         inside = {reduce: block for block in blocks for reduce in block.closes}
         found: set[UOp] = set()
-        seen: set[UOp] = set()
+        visited: set[UOp] = set()
         for user in sink.toposort():
             if user.op is Ops.INDEX:
                 continue  # addresses and their validity are written where they are used
             place = inside.get(user) or home.get(user)
             for source in set(user.src) if user.op is Ops.VECTORIZE else user.src:
-                if source in seen or (source in home and home[source] is not place):
+                if source in visited or (source in home and home[source] is not place):
                     found.add(source)
-                seen.add(source)
+                visited.add(source)
         return {node for node in found if _is_value(node)}
 
     def text(self) -> str:

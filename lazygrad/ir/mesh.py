@@ -23,7 +23,7 @@ def is_axis(place: Place) -> bool:
 
 def mesh_axes(arg: MultiArg, axis: int) -> tuple[int, ...]:
     """The axes of the mesh that split an axis."""
-    return tuple([n for n, place in enumerate(arg.places) if is_axis(place) and place == axis])
+    return tuple([n for n, place in enumerate(arg.placements) if is_axis(place) and place == axis])
 
 
 @functools.lru_cache(4096)
@@ -36,7 +36,7 @@ def coordinates(mesh: MeshArg, place: int) -> tuple[int, ...]:
     return tuple(reversed(found))
 
 
-def place_at(mesh: MeshArg, at: Sequence[int]) -> int:
+def rank_at(mesh: MeshArg, at: Sequence[int]) -> int:
     """The place of the device that is there in the grid."""
     place = 0
     for size, number in zip(mesh.sizes, at, strict=True):
@@ -51,7 +51,7 @@ def group_of(mesh: MeshArg, place: int, axes: tuple[int, ...]) -> tuple[int, ...
     found = []
     for number in range(math.prod(mesh.sizes[axis] for axis in axes)):
         set_along(begin, mesh, axes, number)
-        found.append(place_at(mesh, begin))
+        found.append(rank_at(mesh, begin))
     return tuple(found)
 
 

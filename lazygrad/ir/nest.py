@@ -69,7 +69,7 @@ def stage_stores(stage: UOp) -> tuple[UOp, ...]:
     return tuple([source for source in stage.src if source.op in (Ops.STORE, Ops.FETCH)])
 
 
-def turns_of(load: UOp) -> tuple[UOp, ...]:
+def loops_around(load: UOp) -> tuple[UOp, ...]:
     """The loops that a LOAD stands inside of, wherever it reads: their turns write the memory."""
     return tuple([source for source in load.src[1:] if source.op is Ops.RANGE])
 
@@ -165,8 +165,8 @@ def loop_nest(sink: UOp) -> Block:
     nodes = nodes_in_order(sink)
     ranges_of(sink)
     body = Block(None, None)
-    block_of = _place_ranges(nodes, body)
-    home = _place_nodes(nodes, block_of, body)
+    block_of = _assign_ranges(nodes, body)
+    home = _assign_nodes(nodes, block_of, body)
     before = _dependencies(nodes, home, block_of)
     placed: set[UOp | Block] = set()
     nests = nests_of_stores(sink)
@@ -176,7 +176,7 @@ def loop_nest(sink: UOp) -> Block:
     return body
 
 
-def _place_ranges(nodes: list[UOp], body: Block) -> dict[UOp, Block]:
+def _assign_ranges(nodes: list[UOp], body: Block) -> dict[UOp, Block]:
     """The Block of each RANGE. Outer REDUCEs and STAGEs are met before those inside them."""
     block_of: dict[UOp, Block] = {}
     stores = [ranges_of(node) for node in nodes if node.op is Ops.STORE]
@@ -214,7 +214,7 @@ def _deepest(ranges: Ranges, block_of: dict[UOp, Block], body: Block) -> Block:
     return deepest
 
 
-def _place_nodes(nodes: list[UOp], block_of: dict[UOp, Block], body: Block) -> dict[UOp, Block]:
+def _assign_nodes(nodes: list[UOp], block_of: dict[UOp, Block], body: Block) -> dict[UOp, Block]:
     """The Block in which each node stands; declarations stand in none."""
     home: dict[UOp, Block] = {}
     known: dict[Ranges, Block] = {_NONE: body}
@@ -290,8 +290,8 @@ def _order_items(
             for inner in closed_ranges(node)[1:]:
                 block = block_of[inner]
                 if block.parent is not None:
-                    _place_after_needs(block, block.parent.items, before, placed)
-            _place_after_needs(node, home[node].items, before, placed)
+                    _append_after_needs(block, block.parent.items, before, placed)
+            _append_after_needs(node, home[node].items, before, placed)
     for store in stores:
         block = home[store]
         while block.parent is not None and block not in placed:
@@ -301,7 +301,7 @@ def _order_items(
     for store in stores:
         items = home[store].items
         if store.src[1] in late:
-            _place_after_needs(store.src[1], items, before, placed)
+            _append_after_needs(store.src[1], items, before, placed)
         items.append(store)
 
 
@@ -322,7 +322,7 @@ def _lanes_to_store(nodes: list[UOp], filling: set[UOp], home: dict[UOp, Block])
     return lanes
 
 
-def _place_after_needs(
+def _append_after_needs(
     wanted: UOp | Block, items: list[UOp | Block], before: Before, placed: set[UOp | Block]
 ) -> None:
     """Append a node or a loop to the items of its Block, after whatever it waits for there."""

@@ -116,12 +116,12 @@ def unguarded(steps: Iterable[UOp]) -> set[UOp]:
     beside a condition on indices (`i > 0 and x[i - 1] > 0`).
     """
     stack = [source for step in steps if step.op is not Ops.LOAD for source in step.src]
-    seen: set[UOp] = set()
+    visited: set[UOp] = set()
     while stack:
         node = stack.pop()
-        if node in seen:
+        if node in visited:
             continue
-        seen.add(node)
+        visited.add(node)
         sources = node.src
         if node.op is Ops.WHERE:
             sources = node.src[:1]
@@ -129,7 +129,7 @@ def unguarded(steps: Iterable[UOp]) -> set[UOp]:
             known = [s for s in node.src if not any(n.op is Ops.LOAD for n in s.toposort())]
             sources = tuple(known) if known else node.src
         stack += sources
-    return seen
+    return visited
 
 
 #: From so many kernels on, the entries of those that are gone are taken out.

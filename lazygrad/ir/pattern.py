@@ -202,7 +202,7 @@ class Rule:
         after: UOp | None = self.matched(node, ctx)
         return None if after is node else after
 
-    def place(self) -> str:
+    def file_and_line(self) -> str:
         """`file:line` of the rule."""
         return f"{self.location[0]}:{self.location[1]}"
 
@@ -264,14 +264,14 @@ def _rule(row: tuple[Any, ...], on: frozenset[DType] | None) -> Rule:
         raise TypeError(f"a rule is (pattern, after) or (pattern, after, when), not {row!r}")
     rule = Rule(before, after, when[0] if when else None, on)
     known = before.names() | {"ctx", "node"}
-    asked: set[str] = set(_parameters(rule.when)) if rule.when else set()
+    requested: set[str] = set(_parameters(rule.when)) if rule.when else set()
     if isinstance(after, UPat):
-        asked |= after.names()
+        requested |= after.names()
     elif callable(after):
-        asked |= set(_parameters(after))
-    if asked - known:
+        requested |= set(_parameters(after))
+    if requested - known:
         raise TypeError(
-            f"{rule}: {', '.join(sorted(asked - known))} is not captured by the pattern; "
+            f"{rule}: {', '.join(sorted(requested - known))} is not captured by the pattern; "
             f"captured: {', '.join(sorted(before.names())) or 'nothing'}"
         )
     return rule
@@ -412,11 +412,11 @@ class _Writer:
 
     def rule(self, name: str, rule: Rule, captures: list[str] | None) -> None:
         self.lines.append(f"def {name}(n, ctx):")
-        written: set[tuple[str, ...]] = set()
+        emitted: set[tuple[str, ...]] = set()
         for variant in _variants(rule.before):
             body = tuple(self._variant(variant, rule, captures))
-            if body not in written:  # the two orders of `x + x` are one
-                written.add(body)
+            if body not in emitted:  # the two orders of `x + x` are one
+                emitted.add(body)
                 self.lines.extend(body)
         self.lines.append(" return None")
 
@@ -537,7 +537,7 @@ def _compile(rules: Sequence[Rule], captures: list[str] | None = None) -> list[M
     for number, rule in enumerate(rules):
         writer.rule(f"rule{number}", rule, captures)
     # named after the file that has the rules: whoever looks at frames takes them for a part of it
-    code = compile("\n".join(writer.lines), f"{rules[0].place()} (rules)", "exec")
+    code = compile("\n".join(writer.lines), f"{rules[0].file_and_line()} (rules)", "exec")
     exec(code, writer.constants)
     for number, rule in enumerate(rules):
         rule.matched = writer.constants[f"rule{number}"]

@@ -115,9 +115,9 @@ def graph_rewrite(
     Rules that go round in circles raise RewriteError with the rules of the circle.
     """
     done: dict[UOp, UOp] = {node: node for node in kept}
-    becomes: dict[UOp, UOp] = {}  # nodes on the stack that wait for what replaced them
+    pending: dict[UOp, UOp] = {}  # nodes on the stack that wait for what replaced them
     cause: dict[UOp, Rule] = {}
-    rounds: dict[UOp, int] = {}  # how many rewrites led to a node, where it is not 0
+    rewrites: dict[UOp, int] = {}  # how many rewrites led to a node, where it is not 0
     table, rules_for, callbacks = matcher.table, matcher.rules_for, _observers.callbacks
     stack = [root]
     while stack:
@@ -125,34 +125,34 @@ def graph_rewrite(
         if node in done:
             stack.pop()
             continue
-        if node in becomes:
-            final = done.get(becomes[node])
+        if node in pending:
+            final = done.get(pending[node])
             if final is None:
-                raise _endless(name, node, becomes, cause)
+                raise _endless(name, node, pending, cause)
             done[node] = final
             stack.pop()
             continue
         src = node.src
         waiting = [s for s in src if s not in done]
         if waiting:
-            made = rounds.get(node)
+            made = rewrites.get(node)
             for source in waiting:
-                if source in becomes:
-                    raise _endless(name, source, becomes, cause)
+                if source in pending:
+                    raise _endless(name, source, pending, cause)
                 if made:
-                    rounds.setdefault(source, made)
+                    rewrites.setdefault(source, made)
             waiting.reverse()
             stack.extend(waiting)
             continue
         new_src = tuple([done[s] for s in src])
-        made = rounds.get(node, 0)
+        made = rewrites.get(node, 0)
         after = None
         if new_src != src:
             after = rebuild(node, new_src)
             if after is node:
                 after = None
-            elif after.src == new_src and after not in done and after not in becomes:
-                becomes[node] = after  # its sources are done, so it is its turn at once
+            elif after.src == new_src and after not in done and after not in pending:
+                pending[node] = after  # its sources are done, so it is its turn at once
                 stack.append(after)
                 node, after = after, None
         if after is None:
@@ -163,7 +163,7 @@ def graph_rewrite(
                     cause[node] = rule
                     made += 1
                     for callback in callbacks:
-                        callback(name, rule.place(), node, after)
+                        callback(name, rule.file_and_line(), node, after)
                     break
             else:
                 done[node] = node
@@ -174,11 +174,11 @@ def graph_rewrite(
             done[node] = final
             stack.pop()
             continue
-        becomes[node] = after
-        if after in becomes or made > MAX_ROUNDS:
-            raise _endless(name, after, becomes, cause)
+        pending[node] = after
+        if after in pending or made > MAX_ROUNDS:
+            raise _endless(name, after, pending, cause)
         if made:
-            rounds[after] = made
+            rewrites[after] = made
         stack.append(after)
     return done[root]
 
@@ -193,7 +193,7 @@ def rewrite_node(node: UOp, matcher: PatternMatcher, ctx: Any = None, name: str 
         after: UOp | None = matched(node, ctx)
         if after is not None and after is not node:
             for callback in _observers.callbacks:
-                callback(name, rule.place(), node, after)
+                callback(name, rule.file_and_line(), node, after)
             return after
     return None
 
@@ -201,7 +201,7 @@ def rewrite_node(node: UOp, matcher: PatternMatcher, ctx: Any = None, name: str 
 def _endless(name: str, node: UOp, becomes: dict[UOp, UOp], cause: dict[UOp, Rule]) -> RewriteError:
     """The error for rules without end: the last ones that fired, newest last."""
     last = list(dict.fromkeys(rule for at, rule in cause.items() if at in becomes))[-6:]
-    rules = "\n".join(f"  {rule.place()}  {rule}" for rule in last)
+    rules = "\n".join(f"  {rule.file_and_line()}  {rule}" for rule in last)
     return RewriteError(
         f"{name}: these rules rewrite each other's results forever, at {node.op} {node.dtype}:\n{rules}"
     )

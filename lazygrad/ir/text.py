@@ -90,14 +90,14 @@ def short_text(root: UOp) -> str:
 def _visits(root: UOp, full: bool) -> list[tuple[UOp, int, bool]]:
     """(node, depth, whether its sources are left out) in the order of printing."""
     visits: list[tuple[UOp, int, bool]] = []
-    seen: set[UOp] = set()
+    visited: set[UOp] = set()
     stack = [(root, 0)]
     while stack:
         node, depth = stack.pop()
         cut = not full and depth >= MAX_DEPTH and bool(node.src)
         visits.append((node, depth, cut))
-        if node not in seen:
-            seen.add(node)
+        if node not in visited:
+            visited.add(node)
             if not cut:
                 stack.extend([(s, depth + 1) for s in reversed(node.src)])
     return visits

@@ -15,12 +15,12 @@ Item = TypeVar("Item", bound=Hashable)
 
 def reached(starts: Iterable[Item], further: Callable[[Item], Sequence[Item]]) -> Iterator[Item]:
     """What is reached from the starts, each once: one of them, what is reached from it, then the next."""
-    seen: set[Item] = set()
+    visited: set[Item] = set()
     stack = [*starts][::-1]
     while stack:
         item = stack.pop()
-        if item not in seen:
-            seen.add(item)
+        if item not in visited:
+            visited.add(item)
             yield item
             stack.extend(reversed(further(item)))
 

@@ -139,7 +139,7 @@ class _Scan:
                 current = current._replace(attributes=(*current.attributes, name))
             elif op not in _ATTRIBUTES:
                 if asks:
-                    self._asked(asks, current, steps[number : number + 3])
+                    self._note_call(asks, current, steps[number : number + 3])
                     asks = ""
                 current = None
             if op == "IMPORT_NAME":
@@ -172,7 +172,7 @@ class _Scan:
         self.names.update(found)
         return found
 
-    def _asked(self, function: str, owner: Chain | None, following: Sequence[Step]) -> None:
+    def _note_call(self, function: str, owner: Chain | None, following: Sequence[Step]) -> None:
         """A call of `function` with the owner as its first argument; `following` begins with the second."""
         ops = [step.op for step in following]
         if function in _BY_NAME:

@@ -82,7 +82,7 @@ class Capture(Observer):
         self.limits: dict[UOp, None] = {}  # index expressions that must not be negative
         self._known: set[Buffer] = set()
         self._made: dict[int, weakref.ref[Any]] = {}
-        self._written: dict[int, weakref.ref[Any]] = {}
+        self._assigned: dict[int, weakref.ref[Any]] = {}
 
     def note(self, item: ScheduleItem) -> None:
         """About to run: memory that has none yet is new in this call."""
@@ -120,16 +120,16 @@ class Capture(Observer):
         self._made[id(tensor)] = weakref.ref(tensor)
 
     def wrote(self, written: Any) -> None:
-        self._written[id(written)] = weakref.ref(written)
+        self._assigned[id(written)] = weakref.ref(written)
 
     def is_made(self, tensor: Any) -> bool:
         """Whether the function has made this tensor."""
         ref = self._made.get(id(tensor))
         return ref is not None and ref() is tensor
 
-    def is_written(self, written: Any) -> bool:
+    def was_assigned(self, written: Any) -> bool:
         """Whether the function has written this memory, or this tensor."""
-        ref = self._written.get(id(written))
+        ref = self._assigned.get(id(written))
         return ref is not None and ref() is written
 
     def value_is_read(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ..config import ContextVar, flags_state
 from ..device import Buffer, Device
 from ..dtype import default_float, default_int
-from ..engine.actions import Roles
+from ..engine.actions import MemoryUses
 from ..engine.replay import Replay
 from ..locks import uninterrupted
 from ..schedule.items import ScheduleItem
@@ -28,9 +28,9 @@ from .outputs import Output
 from .results import Argument, ArgumentPart, Constant, Made, OutputPart, StoragePart
 from .session import Session
 from .specs import Call, Spec, note_bind
-from .tensor_memory import place_of, settled, storage_in_memory
+from .tensor_memory import memory_and_moves, settled, storage_in_memory
 from .tensor_specs import TensorSpec, spec_for
-from .written_memory import begin_writes, end_writes, is_watched
+from .writable_memory import begin_writes, end_writes, is_watched
 
 #: The tensors on an output: their class, and how they look at it.
 Views = list[tuple[type[Tensor], Moves]]
@@ -42,10 +42,10 @@ class External:
     part  which of the storage's Buffers it is, one for each device     layout  how these lie
     """
 
-    __slots__ = ("buffer", "layout", "node", "part", "shared", "storage", "written")
+    __slots__ = ("buffer", "changed", "layout", "node", "part", "shared", "storage")
 
     def __init__(self, storage: Storage, buffer: Buffer, shared: bool, written: bool) -> None:
-        self.storage, self.buffer, self.shared, self.written = storage, buffer, shared, written
+        self.storage, self.buffer, self.shared, self.changed = storage, buffer, shared, written
         self.node = storage.version
         self.layout = layout_of(self.node)
         self.part = [each.base for each in buffers_of(self.node)].index(buffer)
@@ -76,7 +76,7 @@ class Stored(NamedTuple):
     """
 
     items: list[ScheduleItem]
-    roles: Roles
+    uses: MemoryUses
     storages: dict[Buffer, list[Storage]]
     binds: dict[str, int]
     read_values: dict[str, int]
@@ -99,7 +99,7 @@ class Captured:
 
     def complete(
         self, capture: Capture, session: Session, specs: list[TensorSpec], call: Call, nest: Nest
-    ) -> Roles | None:
+    ) -> MemoryUses | None:
         """Make it ready to run again. What its memory is; None where it cannot be ready: it adds to a part of
         a gradient's memory, or reads an old gradient in a way that is not known any more.
         """
@@ -117,11 +117,11 @@ class Captured:
         self._lasting = session.keeps(nest.tensors)
         #: whether results that lie in other ways have a device's part in common
         self._shared = False
-        roles = Roles(fresh=capture.fresh, zeroed=capture.zeroed)
+        roles = MemoryUses(fresh=capture.fresh, zeroed=capture.zeroed)
         self._begin_slots(call, roles)
         storages = session.storages()
-        parts: dict[tuple[Buffer, ...], tuple[Layout, Views]] = {}
-        self.made = [self._result(t, call, session, storages, roles, parts) for t in nest.tensors]
+        shards: dict[tuple[Buffer, ...], tuple[Layout, Views]] = {}
+        self.made = [self._result(t, call, session, storages, roles, shards) for t in nest.tensors]
         used = {buffer.base for item in capture.items for buffer in item.bufs}
         self.gradients: list[Gradient] = []
         for tensor, was_set, before, after, memory in session.gradients():
@@ -130,8 +130,8 @@ class Captured:
                 continue
             gradient = Gradient(argument, tensor, not was_set)
             if after is not None:
-                gradient.made = self._result(after, call, session, storages, roles, parts)
-            old = None if before is None else place_of(before)
+                gradient.made = self._result(after, call, session, storages, roles, shards)
+            old = None if before is None else memory_and_moves(before)
             if before is not None and old is not None and any(b.base in used for b in old[0]):
                 gradient.reads = spec_for(before, f"the gradient of a tensor of shape {tensor.shape}", 0)
                 buffers = session.prepare(before, gradient.reads)
@@ -151,7 +151,7 @@ class Captured:
         self._read_values = {n: v for n, v in capture.read_values.items() if call.binds.get(n) == v}
         #: which values the other Variables may have
         self.limits = Limits(capture.limits, call.binds)
-        self.outputs = [Output(bases, views, layout) for bases, (layout, views) in parts.items()]
+        self.outputs = [Output(bases, views, layout) for bases, (layout, views) in shards.items()]
         self._make_replay(capture.items, roles, storages, call, call.binds)
         return roles
 
@@ -160,14 +160,14 @@ class Captured:
         self.specs = specs
         self.signature = tuple(spec.signature for spec in specs)
         self.draws, self.build, self._lasting, self.trains = Draws(), stored.build, False, ""
-        roles = stored.roles
+        roles = stored.uses
         self._begin_slots(call, roles)
         self.gradients = []
         self._read_values, self.limits = stored.read_values, Limits()
         self.made, self.outputs = stored.made, stored.outputs
         self._make_replay(stored.items, roles, stored.storages, call, stored.binds)
 
-    def _begin_slots(self, call: Call, roles: Roles) -> None:
+    def _begin_slots(self, call: Call, roles: MemoryUses) -> None:
         #: slot → the number of a Buffer of the call; (number, slot) of others in the same memory
         self.slots: list[int] = []
         self.ties: list[tuple[int, int]] = []
@@ -181,7 +181,7 @@ class Captured:
     def _make_replay(
         self,
         items: Sequence[ScheduleItem],
-        roles: Roles,
+        roles: MemoryUses,
         storages: dict[Buffer, list[Storage]],
         call: Call,
         binds: dict[str, int],
@@ -196,7 +196,7 @@ class Captured:
         self._changing = bool(self.replay.sources or draws.start is not None or draws.final is not None)
         self._watch_memory(storages, roles, call)
 
-    def _add_slot(self, buffer: Buffer, roles: Roles) -> None:
+    def _add_slot(self, buffer: Buffer, roles: MemoryUses) -> None:
         number = len(self.slots) + len(self.ties)
         slot = roles.arguments.setdefault(buffer.base, len(self.slots))
         if slot == len(self.slots):
@@ -210,7 +210,7 @@ class Captured:
         call: Call,
         session: Session,
         storages: dict[Buffer, list[Storage]],
-        roles: Roles,
+        roles: MemoryUses,
         parts: dict[tuple[Buffer, ...], tuple[Layout, Views]],
     ) -> Made:
         """How one tensor of the result is made in a replay."""
@@ -219,7 +219,7 @@ class Captured:
         if number is not None:
             self._lasting = True
             return Argument(number)
-        place = place_of(tensor)
+        place = memory_and_moves(tensor)
         if place is None or session.existed(tensor):
             self._lasting = True
             return Constant(tensor)
@@ -241,33 +241,33 @@ class Captured:
         self._lasting = True
         return StoragePart(kind, storages[bases[0]][0], moves)
 
-    def _watch_memory(self, storages: dict[Buffer, list[Storage]], roles: Roles, call: Call) -> None:
+    def _watch_memory(self, storages: dict[Buffer, list[Storage]], roles: MemoryUses, call: Call) -> None:
         """Note whose memory is used, and which arguments must not be in the same memory as what else."""
         replay = self.replay
         bases = [buffer.base for buffer in call.buffers]
         for number, spec in enumerate(self.specs):
             begin = self.owners.index(number)
-            spec.written = any(base in replay.written for base in bases[begin : begin + spec.count])
+            spec.changed = any(base in replay.outputs for base in bases[begin : begin + spec.count])
         #: the numbers of the call's Buffers that are written
-        self._written = [number for number, owner in enumerate(self.owners) if self.specs[owner].written]
+        self._changed = [number for number, owner in enumerate(self.owners) if self.specs[owner].changed]
         self.external = []
         for base in replay.external:
             found = storages.get(base, [])
             for storage in found:
-                self.external.append(External(storage, base, len(found) > 1, base in replay.written))
+                self.external.append(External(storage, base, len(found) > 1, base in replay.outputs))
         used = {*replay.external, *roles.arguments}
 
         def is_used(tensor: Tensor) -> bool:
-            place = place_of(tensor)
+            place = memory_and_moves(tensor)
             return place is not None and any(buffer.base in used for buffer in place[0])
 
-        self.written = [external for external in self.external if external.written]
+        self.changed_external = [external for external in self.external if external.changed]
         self.environment.close(is_used, [gradient.of(call) for gradient in self.gradients])
-        places = [place_of(tensor) for tensor in self.environment.tensors()]
+        places = [memory_and_moves(tensor) for tensor in self.environment.tensors()]
         held = {buffer.base for place in places if place is not None for buffer in place[0]}
         #: arguments that the function also sees otherwise: they must be in the same memory every time
         self.pins = [(n, call.buffers[n]) for n in range(len(bases)) if bases[n] in held]
-        self._apart = bool(replay.written)
+        self._unaliased = bool(replay.outputs)
 
     @property
     def kernels(self) -> int:
@@ -294,7 +294,7 @@ class Captured:
         draws = self.draws
         drawn = draws.start is not None or draws.final is not None or draws.read
         given = any(spec.grad for spec in self.specs)
-        return not (self.replay.written or self.gradients or drawn or given or self._lasting)
+        return not (self.replay.outputs or self.gradients or drawn or given or self._lasting)
 
     def reads_value(self, name: str) -> bool:
         """Whether Python read the value of a Variable, or the graph is not the same for each value."""
@@ -350,7 +350,7 @@ class Captured:
                 gradient.reads.read(now, call)
         if call.mismatch is not None:
             raise call.mismatch
-        if self.ties or self.pins or self._apart:
+        if self.ties or self.pins or self._unaliased:
             self._check_memory(call.buffers)
         for external in self.external:
             if external.storage.version is not external.node:
@@ -363,20 +363,20 @@ class Captured:
         for number, buffer in self.pins:
             if buffers[number] is not buffer:
                 raise Changed(self._name(number), "a tensor that the function also sees otherwise", "another")
-        if not self._apart:
+        if not self._unaliased:
             return
-        external, written = self.replay.external, self.replay.written
-        seen: dict[Buffer, bool] = {}
+        external, written = self.replay.external, self.replay.outputs
+        visited: dict[Buffer, bool] = {}
         for number in self.slots:
             base = buffers[number].base
-            writes = number < len(self.owners) and self.specs[self.owners[number]].written
+            writes = number < len(self.owners) and self.specs[self.owners[number]].changed
             if (base in external and (writes or base in written)) or (
-                base in seen and (writes or seen[base])
+                base in visited and (writes or visited[base])
             ):
                 raise Changed(
                     self._name(number), "in memory of its own", "in memory that the function also writes"
                 )
-            seen[base] = writes
+            visited[base] = writes
 
     def _name(self, number: int) -> str:
         return self.specs[self.owners[number]].name if number < len(self.owners) else "a gradient"
@@ -394,10 +394,10 @@ class Captured:
         """
         replay = self.replay
         writes = []
-        for each in self.written:
+        for each in self.changed_external:
             if is_watched(each.storage, each.buffer):
                 writes.append(each.storage)
-        for number in self._written:
+        for number in self._changed:
             storage = storage_in_memory(call.tensors[self.owners[number]])
             if is_watched(storage, call.buffers[number].base):
                 writes.append(storage)
@@ -473,17 +473,17 @@ class Captured:
 
     def _begin(self, writes: list[Storage], call: Call) -> None:
         begin_writes(writes)
-        for external in self.written:
+        for external in self.changed_external:
             if external.storage.version is not external.node:
                 self._settle(external)
-        for number in self._written:
+        for number in self._changed:
             owner = self.owners[number]
             version = settled(storage_in_memory(call.tensors[owner]))
             call.buffers[number] = buffers_of(version)[number - self.owners.index(owner)]
 
     def _end(self, writes: list[Storage]) -> None:
         end_writes(writes)
-        for external in self.written:
+        for external in self.changed_external:
             external.node = external.storage.version
 
 

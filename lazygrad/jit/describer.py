@@ -24,7 +24,6 @@ from .python_values import (
 )
 from .specs import (
     ArraySpec,
-    AskedSpec,
     BoundSpec,
     DerivedSpec,
     DictSpec,
@@ -32,6 +31,7 @@ from .specs import (
     ManySpec,
     ObjectSpec,
     PlainSpec,
+    QueriedSpec,
     SameSpec,
     SequenceSpec,
     Spec,
@@ -102,7 +102,7 @@ class Describer:
             return PlainSpec(name, value)
         ask = how_to_ask(value)
         if ask is not None:
-            return AskedSpec(name, value, ask, self.describe(ask(value), name))
+            return QueriedSpec(name, value, ask, self.describe(ask(value), name))
         why = why_not_compared(value)
         if why is not None:
             raise JitError(f"{name} {why}")
@@ -146,6 +146,6 @@ def without_unnamed(spec: Spec, names: set[str]) -> bool:
         spec.fields = kept
         spec.names = None if spec.whole else names
         return bool(kept) or spec.plain is not None
-    for part in spec.parts():
+    for part in spec.members():
         matters = without_unnamed(part, names) or matters
     return matters

@@ -24,15 +24,15 @@ from ..engine.realize import recording
 from ..ir.uop import UOp
 from ..tensor import Tensor
 from .bytecode import EVERY, Reads, in_own_mode, is_own_file, is_user_code, parameters_of, reads_of
+from .declared_sizes import tells_size
 from .environment_specs import EnvironmentDescriber
 from .errors import JitError
-from .guard import CellGuard, Compared, Guard, KeysGuard, Place, SlotGuard, cell_value
+from .guard import AttributeSlot, CellGuard, Compared, Guard, KeysGuard, SlotGuard, cell_value
 from .impure_calls import NumpyRandom, codes_of_collectors, is_of_the_engine, reads_outside, user_who_called
 from .python_values import MISSING, PLAIN, fields_of, is_closed_module, is_instance
 from .reachable import Reach
 from .specs import Call, PlainSpec, SameSpec
-from .tensor_specs import HeldSpec
-from .told_sizes import tells_size
+from .tensor_specs import CapturedSpec
 
 #: What `asks_nothing` sets on a function.
 _MARK = "_asks_nothing"
@@ -67,10 +67,10 @@ class Environment:
         self._on_tensor = on_tensor
         self._describer = EnvironmentDescriber()
         self._reach = Reach(on_tensor, self._met)
-        self._places: dict[str, list[Place]] = {}
+        self._slots: dict[str, list[AttributeSlot]] = {}
         self._numpy = NumpyRandom()
         self._refused: str | None = None
-        self._seen: set[Any] = set()
+        self._visited: set[Any] = set()
         self._inner: set[types.CodeType] = set()
         self.check: Callable[[Call], None]  #: raises Changed where something is not as it was; after `close`
 
@@ -162,8 +162,8 @@ class Environment:
             if value is not None and self._reach.is_known(value):
                 bound[name] = value
         key = (code, tuple(map(id, bound.values())))
-        if key not in self._seen and not is_of_the_engine(frame):
-            self._seen.add(key)
+        if key not in self._visited and not is_of_the_engine(frame):
+            self._visited.add(key)
             functions = self._reach.functions.get(code)
             if functions is None and code.co_freevars and code not in self._inner:
                 functions = _functions_of(frame)
@@ -177,7 +177,7 @@ class Environment:
         for function in functions:
             for key in ("__defaults__", "__kwdefaults__"):
                 defaults = getattr(function, key)
-                if not all(type(part) in PLAIN for part in _parts(defaults)):
+                if not all(type(part) in PLAIN for part in _values_of(defaults)):
                     name = f"{function.__name__}.{key}"
                     self._note(SlotGuard, function, key, defaults, name)
         for chain in reads.chains:
@@ -205,10 +205,10 @@ class Environment:
         self.names |= new
         if reads.every and not self.every:
             self.every = True
-            new = frozenset(self._places)
+            new = frozenset(self._slots)
         for name in new:
-            for place in self._places.get(name, ())[:]:
-                self._note_place(place)
+            for place in self._slots.get(name, ())[:]:
+                self._note_slot(place)
         for module in list(self._reach.modules.values()):
             for name in new:
                 if name in vars(module):
@@ -232,16 +232,16 @@ class Environment:
         for name in self.names & vars(module).keys():
             self._key(vars(module), name, f"{module.__name__}.{name}")
 
-    def _met(self, place: Place, always: bool) -> None:
+    def _met(self, place: AttributeSlot, always: bool) -> None:
         """An attribute that can be reached: noted if it is named, or when it will be."""
         if always:
             spec = PlainSpec(f"`{place.name}`", place.value)
             self.guards.setdefault((id(place.holder), place.key), Guard(*place[1:4], spec))
         elif place.key in self.names or self.every:
-            self._note_place(place)
-        self._places.setdefault(place.key, []).append(place)
+            self._note_slot(place)
+        self._slots.setdefault(place.key, []).append(place)
 
-    def _note_place(self, place: Place) -> None:
+    def _note_slot(self, place: AttributeSlot) -> None:
         certain, self._describer.certain = self._describer.certain, place.key in self.names
         try:
             self._note(*place)
@@ -326,14 +326,14 @@ class Environment:
     def _note(self, kind: type[Guard], holder: Any, key: Any, value: Any, name: str) -> Any:
         place = (id(holder), key)
         if place not in self.guards:
-            count = len(self._describer.held)
+            count = len(self._describer.captured)
             try:
                 spec = self._describer.describe(value, f"`{name}`")
             except JitError as error:
                 self._refused = self._refused or str(error)
                 raise
             self.guards[place] = kind(holder, key, value, spec)
-            for held in self._describer.held[count:]:
+            for held in self._describer.captured[count:]:
                 self._on_tensor(held.tensor)
             self._numpy.note(value, f"`{name}`")
             if isinstance(value, functools._lru_cache_wrapper):
@@ -370,19 +370,19 @@ class Environment:
                 last = found.way[-1]
                 held = self.guards[id(last.holder), last.key]
                 if isinstance(held.spec, SameSpec):
-                    spec = HeldSpec(held.spec.name, found.tensor)
-                    self._describer.held.append(spec)
+                    spec = CapturedSpec(held.spec.name, found.tensor)
+                    self._describer.captured.append(spec)
                     held.spec = spec
         self._gradients(is_used, gradients)
-        for spec in self._describer.held:
+        for spec in self._describer.captured:
             spec.hold()
         kept = [guard for guard in self.guards.values() if not _stays(guard.value)]
         compared = Compared(kept, bool(gradients) or "requires_grad" in self.names)
         self.check = compared.check
         self._on_tensor = lambda tensor: None  # the session of the capture is over
         self._reach = Reach(self._on_tensor, self._met)
-        self._places.clear()
-        self._seen.clear()
+        self._slots.clear()
+        self._visited.clear()
         self._inner.clear()
         self._numpy = NumpyRandom()
 
@@ -392,7 +392,7 @@ class Environment:
 
     def tensors(self) -> list[Tensor]:
         """The tensors that names lead to."""
-        return [spec.tensor for spec in self._describer.held]
+        return [spec.tensor for spec in self._describer.captured]
 
     def _gradients(self, is_used: Callable[[Tensor], bool], set_inside: list[Tensor]) -> None:
         """Gradients that the function reads and does not set: they are tensors found outside too."""
@@ -410,7 +410,7 @@ _DRAWS_TWO = random.Random.gauss.__code__  # and keeps one of them for its next 
 _READS_ENVIRONMENT = type(os.environ).__getitem__.__code__
 
 
-def _parts(defaults: Any) -> Any:
+def _values_of(defaults: Any) -> Any:
     """A function's default values."""
     return defaults.values() if isinstance(defaults, dict) else defaults or ()
 

@@ -20,7 +20,7 @@ from .python_values import (
     kind_text,
 )
 from .specs import ArraySpec, Call, ObjectSpec, SameSpec, Spec
-from .tensor_specs import HeldSpec
+from .tensor_specs import CapturedSpec
 
 #: Larger containers are not compared: each call would spend more than some 50 us on them.
 MAX_COMPARED_ITEMS = 4096
@@ -52,7 +52,7 @@ class EnvironmentDescriber(Describer):
 
     def __init__(self) -> None:
         super().__init__()
-        self.held: list[HeldSpec] = []
+        self.captured: list[CapturedSpec] = []
         self.certain = True
         self._items = 0  # described below one name
 
@@ -90,8 +90,8 @@ class EnvironmentDescriber(Describer):
         return SameSpec(name, value)
 
     def _tensor(self, value: Tensor, name: str) -> Spec:
-        spec = HeldSpec(name, value)
-        self.held.append(spec)
+        spec = CapturedSpec(name, value)
+        self.captured.append(spec)
         return spec
 
 

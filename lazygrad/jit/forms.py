@@ -33,7 +33,7 @@ def argument_form(spec: Spec) -> dict[str, Any]:
             "dtype": "" if spec.first is not None else spec.dtype.name,
             "device": spec.device,
             "size": spec.size,
-            "written": spec.written,
+            "written": spec.changed,
             "number": spec.number,
             "first": spec.first,
         }
@@ -64,7 +64,7 @@ def argument_spec(form: dict[str, Any]) -> Spec:
         spec = TensorSpec(name, form["number"], form["first"])
         spec.shape = tuple([expression_of(size) for size in form["shape"]])
         spec.symbolic, spec.device, spec.size = form["symbolic"], form["device"], form["size"]
-        spec.written = form["written"]
+        spec.changed = form["written"]
         if form["dtype"]:
             spec.dtype = DTYPES_BY_NAME[form["dtype"]]
         return spec
@@ -82,7 +82,7 @@ def argument_spec(form: dict[str, Any]) -> Spec:
 # *** results
 
 
-class _Place:
+class _TensorSlot:
     """Stands for tensor `number` of a result."""
 
     def __init__(self, number: int) -> None:
@@ -91,11 +91,11 @@ class _Place:
 
 def result_form(build: Build, count: int) -> Any:
     """How a result is built of its tensors."""
-    return _form_of(build([_Place(n) for n in range(count)]))  # type: ignore[misc]
+    return _form_of(build([_TensorSlot(n) for n in range(count)]))  # type: ignore[misc]
 
 
 def _form_of(value: Any) -> Any:
-    if isinstance(value, _Place):
+    if isinstance(value, _TensorSlot):
         return {"tensor": value.number}
     if type(value) in _PLAIN:
         return {"plain": value}

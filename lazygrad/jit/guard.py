@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from .python_values import MISSING
 from .specs import Call, PlainSpec, SameSpec, Spec
-from .tensor_specs import HeldSpec
+from .tensor_specs import CapturedSpec
 
 
 class Guard:
@@ -71,7 +71,7 @@ def cell_value(cell: types.CellType) -> Any:
         return MISSING
 
 
-class Place(NamedTuple):
+class AttributeSlot(NamedTuple):
     """Where an attribute is, what it was when it was met, and what errors call it."""
 
     kind: type[Guard]
@@ -89,14 +89,18 @@ class Compared:
 
     def __init__(self, guards: Iterable[Guard], gradients: bool) -> None:
         self._fast: list[tuple[Any, Any, Any, Guard]] = []
-        self._held: list[tuple[Any, Any, Any, Any, Guard]] = []
+        self._captured: list[tuple[Any, Any, Any, Any, Guard]] = []
         self._items: list[tuple[Any, Any, Any, Any, Guard]] = []
         self._grads: list[tuple[Any, Any, Guard]] = []
         self._rest: list[Guard] = []
         for guard in guards:
             spec = guard.spec
-            if isinstance(spec, HeldSpec) and type(guard) in (Guard, ItemGuard) and spec.storage is not None:
-                kept = self._held if type(guard) is Guard else self._items
+            if (
+                isinstance(spec, CapturedSpec)
+                and type(guard) in (Guard, ItemGuard)
+                and spec.storage is not None
+            ):
+                kept = self._captured if type(guard) is Guard else self._items
                 kept.append((guard.holder, guard.key, spec.tensor, spec.storage, guard))
                 if gradients:
                     self._grads.append((spec.tensor, spec.grad, guard))
@@ -113,7 +117,7 @@ class Compared:
             now = holder.get(key, MISSING)
             if now is not value:
                 guard.spec.read(now, call)
-        for holder, key, tensor, storage, guard in self._held:
+        for holder, key, tensor, storage, guard in self._captured:
             if holder.get(key) is not tensor or tensor._storage is not storage:
                 guard.spec.read(holder.get(key, MISSING), call)
         for holder, key, tensor, storage, guard in self._items:

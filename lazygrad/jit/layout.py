@@ -41,19 +41,19 @@ def moved(node: UOp, moves: Moves) -> UOp:
 class Layout:
     """How a version lies, whatever memory it is in.
 
-    places  the nodes of its devices     moves  how each device's memory is seen as its part
+    devices  the nodes of its devices     moves  how each device's memory is seen as its part
     arg     that of the MULTI of the parts; None on one device, whose memory is the version itself
     """
 
-    places: tuple[UOp, ...]
+    devices: tuple[UOp, ...]
     moves: tuple[Moves, ...]
     arg: MultiArg | None
 
     def on(self, buffers: Sequence[Buffer]) -> UOp:
         """A new version in this memory, that of each part in order."""
         if self.arg is None:
-            return version_on(self.places[0], buffers[0])
-        parts = map(moved, map(version_on, self.places, buffers), self.moves)
+            return version_on(self.devices[0], buffers[0])
+        parts = map(moved, map(version_on, self.devices, buffers), self.moves)
         return UOp(Ops.MULTI, buffers[0].dtype, tuple(parts), self.arg)
 
     def with_moves(self, change: Callable[[Moves], Moves]) -> Layout:

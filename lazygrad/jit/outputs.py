@@ -38,14 +38,14 @@ class Output:
     ) -> None:
         self.likes = [Buffer(like.device, like.size, like.dtype) for like in likes]
         self.layout = layout
-        self.parts = parts
+        self.layout_views = parts
         seen = [*layout.moves, *(moves for _, moves in parts)]
         self.symbolic = any(_binds_of(argument) for moves in seen for _, argument in moves)
         version = layout.on(self.likes)
         self.views = [] if self.symbolic else [View(version, kind, moves) for kind, moves in parts]
         #: the movements for values that Variables had
         self.known: dict[Any, tuple[list[View], Layout]] = {}
-        self.kept: list[Kept] = []
+        self.recycled: list[RecycledMemory] = []
         self.rest = 0  #: calls that do not look for free results
         self.longest = 0  #: how long the last such rest was
 
@@ -56,12 +56,12 @@ class Output:
         """
         if self.symbolic:
             made = self._fresh(*self._views_for(binds, numbers))
-            return made.buffers, tensors_on(made.storage, made.parts)
+            return made.buffers, tensors_on(made.storage, made.layout_views)
         if self.rest:
             self.rest -= 1
             made = self._fresh(self.views, self.layout)
-            return made.buffers, tensors_on(made.storage, made.parts)
-        for kept in self.kept:
+            return made.buffers, tensors_on(made.storage, made.layout_views)
+        for kept in self.recycled:
             storage = kept.storage
             for tensor in storage.tensors.values():
                 if tensor() is not None:
@@ -69,18 +69,18 @@ class Output:
             else:  # the tensors on it are gone
                 self.longest = 0
                 if kept.is_unseen():
-                    if kept is not self.kept[-1]:
-                        self.kept.reverse()  # the next call finds the other one first
+                    if kept is not self.recycled[-1]:
+                        self.recycled.reverse()  # the next call finds the other one first
                     storage.tensors.clear()
-                    return kept.buffers, tensors_on(storage, kept.parts)
-                self.kept.remove(kept)  # whoever else sees it has it alone now
+                    return kept.buffers, tensors_on(storage, kept.layout_views)
+                self.recycled.remove(kept)  # whoever else sees it has it alone now
                 break
-        if len(self.kept) >= KEPT_RESULTS:
-            self.kept.pop(0)
+        if len(self.recycled) >= KEPT_RESULTS:
+            self.recycled.pop(0)
             self.rest = self.longest = min(self.longest + 1, LONGEST_REST)
         made = self._fresh(self.views, self.layout)
-        self.kept.append(made)
-        return made.buffers, tensors_on(made.storage, made.parts)
+        self.recycled.append(made)
+        return made.buffers, tensors_on(made.storage, made.layout_views)
 
     def _views_for(self, binds: dict[str, int], numbers: str | None) -> tuple[list[View], Layout]:
         """The movements for what the Variables are in this call, and with a number for one of them."""
@@ -90,7 +90,7 @@ class Output:
             layout = self.layout.with_moves(lambda moves: _rebound(moves, binds))
             version = layout.on(self.likes)
             views = []
-            for kind, moves in self.parts:
+            for kind, moves in self.layout_views:
                 rebound = _rebound(moves, binds)
                 if numbers is not None:
                     rebound = numbered(rebound, shape_of(version), numbers, binds[numbers])
@@ -100,11 +100,11 @@ class Output:
             found = self.known[key] = views, layout
         return found
 
-    def _fresh(self, views: list[View], layout: Layout) -> Kept:
+    def _fresh(self, views: list[View], layout: Layout) -> RecycledMemory:
         buffers = [like.fresh() for like in self.likes]
         storage = Storage(layout.on(buffers))
         storage.known = False
-        return Kept(buffers, storage, views)
+        return RecycledMemory(buffers, storage, views)
 
 
 class View:
@@ -134,15 +134,15 @@ class View:
         return node
 
 
-class Kept:
+class RecycledMemory:
     """The memory of a result, to be handed out again when the tensors on it are gone."""
 
-    __slots__ = ("_version", "buffers", "parts", "storage")
+    __slots__ = ("_version", "buffers", "layout_views", "storage")
 
     def __init__(self, buffers: list[Buffer], storage: Storage, views: list[View]) -> None:
         self.buffers, self.storage = buffers, storage
         self._version = version = storage.version
-        self.parts = [(view.kind, view.of(version)) for view in views]
+        self.layout_views = [(view.kind, view.of(version)) for view in views]
 
     def is_unseen(self) -> bool:
         """Whether nobody but tensors sees the memory: neither a graph, nor numpy."""

@@ -59,17 +59,17 @@ class Exactly:
     it takes for equal and we do not, 1 and 1.0 or 0.0 and -0.0, is looked at besides.
     """
 
-    __slots__ = ("items", "kinds", "watched")
+    __slots__ = ("items", "types", "watched")
 
     def __init__(self, items: Iterable[Any]) -> None:
         self.items = list(items)
-        self.kinds = list(map(type, self.items))
+        self.types = list(map(type, self.items))
         zero = [type(item) is float and not item for item in self.items]
-        self.watched = [n for n, kind in enumerate(self.kinds) if zero[n] or kind in _HOLDING]
+        self.watched = [n for n, kind in enumerate(self.types) if zero[n] or kind in _HOLDING]
 
     def fits(self, now: list[Any]) -> bool:
         """Whether these are the same."""
-        if now != self.items or list(map(type, now)) != self.kinds:
+        if now != self.items or list(map(type, now)) != self.types:
             return False
         return all(_is_or_same(now[n], self.items[n]) for n in self.watched)
 
@@ -253,7 +253,7 @@ def _has_bytes(value: Any) -> bool:
 def why_not_compared(value: Any) -> str | None:
     """Why no later call could be told from the captured one, and what to do instead; None where it can."""
     kind = type(value)
-    if hasattr(kind, "__next__") and not _is_written_in_python(kind, "__next__"):
+    if hasattr(kind, "__next__") and not _is_python_code(kind, "__next__"):
         if hasattr(kind, "readable"):
             if value.closed or not value.readable() or value.writable():
                 return None
@@ -272,6 +272,6 @@ def why_not_compared(value: Any) -> str | None:
     return None
 
 
-def _is_written_in_python(kind: type, name: str) -> bool:
+def _is_python_code(kind: type, name: str) -> bool:
     found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
     return isinstance(found, types.FunctionType)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..tensor import Tensor
 from .bytecode import is_user_code
-from .guard import Guard, ItemGuard, KeysGuard, Place, SlotGuard, cell_value
+from .guard import AttributeSlot, Guard, ItemGuard, KeysGuard, SlotGuard, cell_value
 from .python_values import (
     MISSING,
     PLAIN,
@@ -49,13 +49,15 @@ class Reach:
     on_place   called with each attribute, and whether it counts whoever asks for it
     """
 
-    def __init__(self, on_tensor: Callable[[Tensor], None], on_place: Callable[[Place, bool], None]) -> None:
+    def __init__(
+        self, on_tensor: Callable[[Tensor], None], on_place: Callable[[AttributeSlot, bool], None]
+    ) -> None:
         self.inside: dict[int, Found] = {}
         self.functions: dict[types.CodeType, list[types.FunctionType]] = {}
         self.modules: dict[int, types.ModuleType] = {}
         self.classes: dict[type, types.MappingProxyType[str, Any]] = {}
         self._known: dict[int, Any] = {}  # objects, by id
-        self._on_tensor, self._on_place = on_tensor, on_place
+        self._on_tensor, self._on_slot = on_tensor, on_place
 
     def is_known(self, value: Any) -> bool:
         return self._known.get(id(value)) is value
@@ -108,7 +110,7 @@ class Reach:
         held = None if isinstance(value, threading.local) else getattr(value, "__dict__", None)
         ours = is_library(value)
         if held is not None and not passed:
-            self._on_place(Place(KeysGuard, held, MISSING, tuple(held), f"{name}.__dict__"), False)
+            self._on_slot(AttributeSlot(KeysGuard, held, MISSING, tuple(held), f"{name}.__dict__"), False)
         found: list[tuple[Any, str, Way]] = []
         met = set()
         for key, part in fields_of(value):
@@ -118,7 +120,7 @@ class Reach:
             holder = held if kind is Guard else value
             if not passed:
                 always = ours and type(part) in PLAIN and kind is Guard
-                self._on_place(Place(kind, holder, key, part, text), always)
+                self._on_slot(AttributeSlot(kind, holder, key, part, text), always)
             if type(part) not in PLAIN:
                 step = kind(holder, key, part, SameSpec(f"`{text}`", part))
                 found.append((part, text, (*way, step)))
@@ -127,7 +129,7 @@ class Reach:
                 for key, part in self.dict_of(base).items():
                     if key not in met and not key.startswith("__") and not _is_data_descriptor(part):
                         met.add(key)  # it may be given to the instance later
-                        self._on_place(Place(Guard, held, key, MISSING, f"{name}.{key}"), False)
+                        self._on_slot(AttributeSlot(Guard, held, key, MISSING, f"{name}.{key}"), False)
         if isinstance(value, _CONTAINERS):
             found += _items(value, name, way)
         return found
@@ -145,15 +147,16 @@ class Reach:
                 todo.append((part.func, key, ()))
             elif not key.startswith("__") or isinstance(part, types.FunctionType):
                 if not isinstance(part, types.MemberDescriptorType | types.GetSetDescriptorType):
-                    self._on_place(
-                        Place(Guard, self.dict_of(kind), key, part, f"{kind.__name__}.{key}"), False
+                    self._on_slot(
+                        AttributeSlot(Guard, self.dict_of(kind), key, part, f"{kind.__name__}.{key}"), False
                     )
                     todo.append((part, f"{kind.__name__}.{key}", ()))
         for base in kind.__mro__[1:-1]:  # what a base has may be given to this class later
             for key in self.dict_of(base).keys() - self.dict_of(kind).keys():
                 if not key.startswith("__") and not is_closed_module(base.__module__):
-                    self._on_place(
-                        Place(Guard, self.dict_of(kind), key, MISSING, f"{kind.__name__}.{key}"), False
+                    self._on_slot(
+                        AttributeSlot(Guard, self.dict_of(kind), key, MISSING, f"{kind.__name__}.{key}"),
+                        False,
                     )
         todo += [(base, base.__name__, ()) for base in kind.__bases__]
 
@@ -169,7 +172,7 @@ class Reach:
             self.functions.setdefault(value.__code__, []).append(value)
             for key, part in value.__dict__.items():
                 name = f"{value.__name__}.{key}"
-                self._on_place(Place(Guard, value.__dict__, key, part, name), False)
+                self._on_slot(AttributeSlot(Guard, value.__dict__, key, part, name), False)
                 todo.append((part, name, ()))
         for part in (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()):
             todo.append((part, f"{value.__name__}'s default", ()))

@@ -53,13 +53,13 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class OutputPart:
-    """Number `place` of the tensors on an output of the kernels."""
+    """Number `index` of the tensors on an output of the kernels."""
 
     output: int
-    place: int
+    index: int
 
     def __call__(self, call: Call, made: list[list[Tensor]]) -> Tensor:
-        return made[self.output][self.place]
+        return made[self.output][self.index]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """One capture as tensors see it: their memory while the function runs, and what has become of it afterwards.
 
 A replay runs kernels without the graph. What the graph keeps right otherwise is kept right here and in
-written_memory.py.
+writable_memory.py.
 """
 
 from __future__ import annotations
@@ -22,8 +22,15 @@ from ..tensor.storage import Storage, base_of, is_in_memory, versions_of
 from .capture import Capture, unrecorded
 from .errors import JitError
 from .layout import buffers_of, moved, moves_of
-from .tensor_memory import copied_whole, is_in_place, place_of, put_into_memory, version_in, whole_memory
-from .tensor_specs import TensorSpec, part_is_written
+from .tensor_memory import (
+    copied_whole,
+    is_in_place,
+    memory_and_moves,
+    put_into_memory,
+    version_in,
+    whole_memory,
+)
+from .tensor_specs import TensorSpec, partial_write_error
 
 
 class Session:
@@ -103,7 +110,7 @@ class Session:
                 alias = aliases[storage] = _rename(version, renamed)
                 self._aliases.append((weakref.ref(storage), weakref.ref(version), weakref.ref(alias)))
         for version, alias in renamed.items():
-            version.facts["becomes"] = alias
+            version.facts["forwarded_to"] = alias
             self._renamed.append((weakref.ref(version), weakref.ref(alias)))
         for storage, alias in aliases.items():
             storage.move_to(alias)
@@ -132,7 +139,7 @@ class Session:
         for tensor, name in self._copies:
             tensor._memory()
             if not self._is_as_before(tensor, base_of(tensor._uop)):
-                raise part_is_written(name)
+                raise partial_write_error(name)
         for tensor, _, _, leaf in self._saved:
             before = self._gradients.get(id(tensor))
             if not leaf and not (tensor.grad is None if before is None else before.is_still(tensor.grad)):
@@ -146,8 +153,8 @@ class Session:
         capture, storage = self._capture, tensor._storage
         return (
             capture.is_made(tensor)
-            or capture.is_written(tensor)
-            or (storage is not None and capture.is_written(storage))
+            or capture.was_assigned(tensor)
+            or (storage is not None and capture.was_assigned(storage))
         )
 
     def _is_as_before(self, tensor: Tensor, base: UOp) -> bool:
@@ -161,7 +168,7 @@ class Session:
         aliases = [(storage(), version(), alias()) for storage, version, alias in self._aliases]
         for version, _ in renamed:
             if version is not None:
-                version.facts.pop("becomes", None)
+                version.facts.pop("forwarded_to", None)
         for storage, _, _ in aliases:
             if storage is not None:
                 storage.refresh()
@@ -174,7 +181,7 @@ class Session:
                     storage.move_to(version)
         for version, alias in renamed:
             if version is not None and alias is not None and not _is_overwritten(alias):
-                alias.facts["becomes"] = version
+                alias.facts["forwarded_to"] = version
                 readers = version.facts.setdefault("readers", [])
                 readers += alias.facts.pop("readers", ())
         self._aliases.clear()
@@ -252,7 +259,7 @@ class _Was:
         value = gradient._value()
         self.tensor, self.base = weakref.ref(gradient), weakref.ref(base_of(value))
         self.moves = moves_of(value)
-        place = place_of(gradient)
+        place = memory_and_moves(gradient)
         self.memory = [weakref.ref(buffer.base) for buffer in place[0]] if place is not None else []
 
     def is_still(self, gradient: Tensor | None) -> bool:

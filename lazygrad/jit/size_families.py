@@ -40,13 +40,13 @@ class Family:
     """Calls that differ in the size at `places` only; elsewhere they are like `signature`."""
 
     def __init__(self, signature: Signature, places: Places, most: int) -> None:
-        self.signature, self.places, self.most = signature, places, most
+        self.signature, self.axes_that_grow, self.most = signature, places, most
         self.variable = Variable(NAME, LEAST, most)
         self.captures: list[Captured] = []
         self.trusted = False
         self._known: dict[Any, View] = {}
         #: the sizes of its captures, which say nothing new
-        self.seen: set[int] = set()
+        self.sizes: set[int] = set()
 
     def size_of(self, arguments: Sequence[Tensor]) -> int | None:
         """The size of a call, where it is one of the family."""
@@ -65,7 +65,7 @@ class Family:
             ):
                 return None
             for axis, (was, length) in enumerate(zip(shape, now, strict=True)):
-                if (number, axis) not in self.places:
+                if (number, axis) not in self.axes_that_grow:
                     if length is not was and length != was:
                         return None
                 elif size is None:
@@ -79,7 +79,7 @@ class Family:
         bind = self.variable.bind(size)
         return [
             with_variable_size(tensor, axes, bind, self.most, self._known)
-            if (axes := [axis for n, axis in self.places if n == number])
+            if (axes := [axis for n, axis in self.axes_that_grow if n == number])
             else tensor
             for number, tensor in enumerate(arguments)
         ]
@@ -106,7 +106,7 @@ class Families:
             return None
         for family in self._families[:]:
             size = family.size_of(nest.tensors)
-            if size is None or (size in family.seen and not family.trusted):
+            if size is None or (size in family.sizes and not family.trusted):
                 continue
             given, named = nest.build(family.sized(nest.tensors, size))
             for captured in family.captures:
@@ -144,7 +144,7 @@ class Families:
         """One capture for each size, from here on."""
         if family in self._families:
             self._families.remove(family)
-        self._refused.add((_fixed(family.signature, family.places), family.places))
+        self._refused.add((_fixed(family.signature, family.axes_that_grow), family.axes_that_grow))
         if DEBUG >= 1:
             show(f"JIT keeps a capture for each size of {self.name}: {why.splitlines()[0]}")
 
@@ -181,7 +181,11 @@ class Families:
             if len(sizes) < 2 or size < LEAST or key in self._refused:
                 continue
             family = next(
-                (f for f in self._families if f.places == places and f.size_of(nest.tensors) is not None),
+                (
+                    f
+                    for f in self._families
+                    if f.axes_that_grow == places and f.size_of(nest.tensors) is not None
+                ),
                 None,
             )
             if family is None:
@@ -226,13 +230,13 @@ class Families:
             if not family.captures:
                 self._families.append(family)
             family.captures.append(made)
-            family.seen.add(size)
+            family.sizes.add(size)
             family.trusted = False
             if DEBUG >= 1:
-                name = captured.specs[family.places[0][0]].name
+                name = captured.specs[family.axes_that_grow[0][0]].name
                 show(
                     f"JIT captured {self.name} for {name} of sizes from {LEAST} to {family.most} "
-                    f"in axis {family.places[0][1]}"
+                    f"in axis {family.axes_that_grow[0][1]}"
                 )
 
 
@@ -267,19 +271,19 @@ def _one_size(one: Signature, other: Signature) -> tuple[Places, int] | None:
     """Where two signatures differ, and the size of the first there; None where not in one size alone."""
     if len(one) != len(other):
         return None
-    places: list[tuple[int, int]] = []
+    axes_that_grow: list[tuple[int, int]] = []
     pairs: set[tuple[Any, Any]] = set()
     for number, ((shape, *rest), (shape_now, *rest_now)) in enumerate(zip(one, other, strict=True)):
         if len(shape) != len(shape_now) or rest != rest_now:
             return None
         for axis, sizes in enumerate(zip(shape, shape_now, strict=True)):
             if sizes[0] is not sizes[1] and sizes[0] != sizes[1]:
-                places.append((number, axis))
+                axes_that_grow.append((number, axis))
                 pairs.add(sizes)
     if len(pairs) != 1:
         return None
     was, now = pairs.pop()
-    return (tuple(places), was) if type(was) is int and type(now) is int else None
+    return (tuple(axes_that_grow), was) if type(was) is int and type(now) is int else None
 
 
 def _fixed(signature: Signature, places: Places) -> Any:

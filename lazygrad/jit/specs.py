@@ -54,7 +54,7 @@ class Spec:
     def read(self, value: Any, call: Call) -> None:
         raise NotImplementedError
 
-    def parts(self) -> list[Spec]:
+    def members(self) -> list[Spec]:
         """The specs of what lies inside."""
         return []
 
@@ -157,7 +157,7 @@ class ManyPairsSpec(Spec):
             raise Changed(self.name, f"{len(self.values.items)} values", "others")
 
 
-class AskedSpec(Spec):
+class QueriedSpec(Spec):
     """An object that is the same and may hold something else: a reference, a context variable, a partial.
 
     ask  says what it holds now
@@ -174,7 +174,7 @@ class AskedSpec(Spec):
             raise Changed(self.name, kind_text(self.value), kind_text(value))
         self.holds.read(self.ask(value), call)
 
-    def parts(self) -> list[Spec]:
+    def members(self) -> list[Spec]:
         return [self.holds]
 
 
@@ -195,7 +195,7 @@ class SequenceSpec(Spec):
         for spec, item in zip(self.items, value, strict=True):
             spec.read(item, call)
 
-    def parts(self) -> list[Spec]:
+    def members(self) -> list[Spec]:
         return self.items
 
 
@@ -217,7 +217,7 @@ class DictSpec(Spec):
         for spec, item in zip(self.items, value.values(), strict=True):
             spec.read(item, call)
 
-    def parts(self) -> list[Spec]:
+    def members(self) -> list[Spec]:
         return self.items
 
 
@@ -251,7 +251,7 @@ class ObjectSpec(Spec):
                 if name not in self.keys and (self.names is None or name in self.names):
                     raise Changed(f"{self.name}.{name}", MISSING, kind_text(vars(value)[name]))
 
-    def parts(self) -> list[Spec]:
+    def members(self) -> list[Spec]:
         return list(self.fields.values())
 
 
@@ -268,7 +268,7 @@ class DerivedSpec(Spec):
         self.items.read(value, call)
         self.fields.read(value, call)
 
-    def parts(self) -> list[Spec]:
+    def members(self) -> list[Spec]:
         return [self.items, self.fields]
 
 

@@ -20,7 +20,7 @@ from ..config import CACHELEVEL, CHECK
 from ..device import Buffer, Device
 from ..device.reports import ReportBuffer
 from ..dtype import DTYPES_BY_NAME, dtypes
-from ..engine.actions import Roles
+from ..engine.actions import MemoryUses
 from ..ir.ops import TRANSFERS, Ops
 from ..ir.uop import UOp
 from ..programs.runners import prepare
@@ -65,7 +65,7 @@ class StoredCapture:
         except (KeyError, IndexError, TypeError, ValueError):  # of another layout
             return None
 
-    def store(self, captured: Captured, capture: Capture, roles: Roles, call: Call) -> None:
+    def store(self, captured: Captured, capture: Capture, roles: MemoryUses, call: Call) -> None:
         """Leave a capture for other processes, if it can be said without this one."""
         try:
             diskcache_put(
@@ -102,7 +102,7 @@ def stored_capture(fxn: Any, specs: Sequence[Spec], keywords: dict[str, Spec]) -
 class _Writer:
     """A capture as plain data. Memory is named by what it is to the function."""
 
-    def __init__(self, captured: Captured, roles: Roles, call: Call, tensors: Sequence[Tensor]) -> None:
+    def __init__(self, captured: Captured, roles: MemoryUses, call: Call, tensors: Sequence[Tensor]) -> None:
         draws = captured.draws
         if captured.ties or captured.pins or captured.gradients or captured.leaves_tensors:
             raise Unlasting("a capture that does more than compute results and write memory")
@@ -112,12 +112,12 @@ class _Writer:
             raise Unlasting("random numbers")
         if captured.limits:
             raise Unlasting("slices that do not fit for all values of a Variable")
-        self.captured, self.roles, self.call = captured, roles, call
+        self.captured, self.uses, self.call = captured, roles, call
         self.memory: list[list[Any]] = []
         self._number: dict[Buffer, int] = {}
-        self._held: dict[Buffer, int] = {}
+        self._captured: dict[Buffer, int] = {}
         for number, tensor in enumerate(tensors):
-            self._held.setdefault(memory_of(tensor)[1].base, number)
+            self._captured.setdefault(memory_of(tensor)[1].base, number)
 
     def form(self, items: Sequence[ScheduleItem]) -> dict[str, Any]:
         captured = self.captured
@@ -125,8 +125,8 @@ class _Writer:
             raise Unlasting("a copy of memory that the function made")
         rows, numbers = graph_rows([item.ast for item in items])
         outputs = [
-            [self._base(base), [self._view(kind, moves) for kind, moves in output.parts]]
-            for base, output in zip(self.roles.outputs, captured.outputs, strict=True)
+            [self._base(base), [self._view(kind, moves) for kind, moves in output.layout_views]]
+            for base, output in zip(self.uses.outputs, captured.outputs, strict=True)
         ]
         items_form = [
             [number, [self._buffer(buffer) for buffer in item.bufs], *_item_rows(item)]
@@ -136,7 +136,7 @@ class _Writer:
         for part in captured.made:
             if not isinstance(part, OutputPart):
                 raise Unlasting(type(part).__name__)
-            made.append([part.output, part.place])
+            made.append([part.output, part.index])
         return {
             "graph": rows,
             "items": items_form,
@@ -166,11 +166,11 @@ class _Writer:
         return self._numbered(base, self._row(base)) if number is None else number
 
     def _row(self, base: Buffer) -> list[Any]:
-        roles = self.roles
+        roles = self.uses
         if base in roles.arguments:
             return ["argument", self.captured.slots[roles.arguments[base]]]
-        if base in self._held:
-            return ["held", self._held[base]]
+        if base in self._captured:
+            return ["held", self._captured[base]]
         if base in roles.fresh or base in roles.zeroed:
             kind = "fresh" if base in roles.fresh else "zeroed"
             return [kind, base.device, base.size, base.dtype.name]
@@ -200,7 +200,7 @@ class _Reader:
 
     def __init__(self, form: dict[str, Any], call: Call, session: Session, tensors: Sequence[Tensor]) -> None:
         self.form, self.call, self.session, self.tensors = form, call, session, tensors
-        self.roles = Roles()
+        self.uses = MemoryUses()
 
     def stored(self) -> Stored:
         form = self.form
@@ -213,13 +213,13 @@ class _Reader:
         items = [_item(nodes[ast], memory, *rest) for ast, *rest in form["items"]]
         outputs: list[Output] = []
         for number, parts in form["outputs"]:
-            self.roles.outputs[memory[number]] = len(outputs)
+            self.uses.outputs[memory[number]] = len(outputs)
             views = [(Tensor, moves_of_rows(rows)) for rows in parts]
             outputs.append(Output([memory[number]], views, on_one_device(memory[number].device)))
         result = form["result"]
         return Stored(
             items,
-            self.roles,
+            self.uses,
             self.session.storages(),
             form["binds"],
             form["read_values"],
@@ -241,7 +241,7 @@ class _Reader:
             return ReportBuffer(device, size, sites)
         device, size, dtype = rest
         made = Buffer(device, size, DTYPES_BY_NAME[dtype])
-        (self.roles.fresh if kind == "fresh" else self.roles.zeroed).add(made)
+        (self.uses.fresh if kind == "fresh" else self.uses.zeroed).add(made)
         return made
 
 

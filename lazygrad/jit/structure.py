@@ -42,17 +42,17 @@ class Structure:
 
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
-        self._parts: list[str] = []
+        self._members: list[str] = []
         self._number: dict[int, int] = {}
         #: what has a number lives as long: another object could be at its address
-        self._held: list[Any] = []
+        self._values: list[Any] = []
         self._memory: dict[Buffer, int] = {}
         self._storages: dict[Storage | None, int] = {}
         _require_own_methods(Tensor)
 
     def add(self, value: Any) -> None:
         """Walk a value, and compute the tensors in it. Raises Unlasting."""
-        write = self._parts.append
+        write = self._members.append
         if type(value) in PLAIN:
             write(value.hex() if type(value) is float else repr(value))
             return
@@ -66,8 +66,8 @@ class Structure:
         if number is not None:
             write(f"#{number}")
             return
-        self._number[id(value)] = len(self._held)
-        self._held.append(value)
+        self._number[id(value)] = len(self._values)
+        self._values.append(value)
         if isinstance(value, Tensor):
             self._tensor(value)
         elif isinstance(value, UOp):
@@ -91,7 +91,7 @@ class Structure:
             self._object(value)
 
     def _all(self, kind: str, *parts: Any) -> None:
-        self._parts.append(f"{kind}({len(parts)}")
+        self._members.append(f"{kind}({len(parts)}")
         for part in parts:
             self.add(part)
 
@@ -107,7 +107,7 @@ class Structure:
     def _function(self, fxn: types.FunctionType) -> None:
         if not _is_own(fxn.__module__):
             raise Unlasting(fxn.__qualname__)
-        self._parts.append(f"{fxn.__module__}.{fxn.__qualname__} {_code_text(fxn.__code__)}")
+        self._members.append(f"{fxn.__module__}.{fxn.__qualname__} {_code_text(fxn.__code__)}")
         cells = [cell_value(cell) for cell in fxn.__closure__ or ()]
         self._all("function", fxn.__defaults__, fxn.__kwdefaults__, *cells)
 
@@ -144,11 +144,11 @@ class Structure:
             self.tensors.append(tensor)
         else:
             raise Unlasting(base.op.name)
-        self._parts.append(repr(text))
+        self._members.append(repr(text))
 
     def text(self) -> str:
         """A digest of all that was added."""
-        whole = "\n".join([f"{len(part)} {part}" for part in self._parts])
+        whole = "\n".join([f"{len(part)} {part}" for part in self._members])
         return hashlib.blake2b(whole.encode(), digest_size=32).hexdigest()
 
 
@@ -179,13 +179,13 @@ def _code_text(code: types.CodeType) -> str:
 
 
 def _constants(code: types.CodeType) -> str:
-    parts: list[Any] = []
+    members: list[Any] = []
     for part in code.co_consts:
         if isinstance(part, types.CodeType):
-            parts.append(_code_text(part))
+            members.append(_code_text(part))
         else:
-            parts.append(sorted(map(repr, part)) if isinstance(part, frozenset) else part)
-    return repr(parts)
+            members.append(sorted(map(repr, part)) if isinstance(part, frozenset) else part)
+    return repr(members)
 
 
 def _argument_text(argument: Any) -> Any:

@@ -61,7 +61,7 @@ def storage_in_memory(tensor: Tensor) -> Storage:
     return storage
 
 
-def place_of(tensor: Tensor) -> tuple[tuple[Buffer, ...], Moves] | None:
+def memory_and_moves(tensor: Tensor) -> tuple[tuple[Buffer, ...], Moves] | None:
     """The Buffers that a computed tensor looks at, one on each device, and how; None: it needs no memory."""
     value = peel(tensor._value())
     base = base_of(value)

@@ -14,7 +14,7 @@ from ..ir.uop import UOp
 from ..schedule.versions import buffer_of, in_shape, peel
 from ..shape import shape_of, shape_text
 from ..tensor import Tensor
-from ..tensor.places import devices_text
+from ..tensor.same_device import devices_text
 from ..tensor.storage import Storage, base_of
 from .errors import Changed, JitError, Mismatch
 from .python_values import kind_text
@@ -35,7 +35,7 @@ class TensorSpec(Spec):
     first  the number of the same tensor, where it was met before     own  its own number
     """
 
-    __slots__ = ("device", "dtype", "first", "grad", "number", "shape", "size", "symbolic", "written")
+    __slots__ = ("changed", "device", "dtype", "first", "grad", "number", "shape", "size", "symbolic")
 
     def __init__(self, name: str, number: int, first: int | None) -> None:
         super().__init__(name)
@@ -44,7 +44,7 @@ class TensorSpec(Spec):
         self.symbolic = False
         self.dtype: DType
         self.device: Devices = ""
-        self.size, self.grad, self.written = 0, False, False
+        self.size, self.grad, self.changed = 0, False, False
 
     def read(self, value: Any, call: Call) -> None:
         if not isinstance(value, Tensor):
@@ -86,7 +86,7 @@ class TensorSpec(Spec):
 
     def _memory(self, tensor: Tensor) -> Buffer:
         """The whole, contiguous Buffer of an argument like the captured one. Raises Mismatch."""
-        buffer = _seen_whole(tensor._uop, self.shape, self.size, self.dtype)
+        buffer = _viewed_whole(tensor._uop, self.shape, self.size, self.dtype)
         if buffer is not None and buffer.device == self.device and tensor.requires_grad is self.grad:
             return buffer
         return self._brought_into_memory(tensor)
@@ -100,8 +100,8 @@ class TensorSpec(Spec):
         base = base_of(value)
         if base.op is Ops.BUFFER and base.arg == self.size and in_shape(base, shape) is value:
             return buffer_of(base).ensure_allocated()
-        if self.written:
-            raise part_is_written(self.name)
+        if self.changed:
+            raise partial_write_error(self.name)
         part = None if self.symbolic else part_in_memory(tensor)
         if part is not None and part.size == self.size:
             return part
@@ -129,7 +129,7 @@ class TensorSpec(Spec):
         return text if tensor.device == self.device else f"{text} on {devices_text(tensor.device)}"
 
 
-def _seen_whole(node: UOp, shape: tuple[sint, ...], size: int, dtype: DType) -> Buffer | None:
+def _viewed_whole(node: UOp, shape: tuple[sint, ...], size: int, dtype: DType) -> Buffer | None:
     """The memory of `size` elements that a node is a plain view of; None where it takes more to say."""
     base = node.src[0] if node.op is Ops.RESHAPE else node
     facts = base.facts
@@ -141,7 +141,7 @@ def _seen_whole(node: UOp, shape: tuple[sint, ...], size: int, dtype: DType) -> 
         and base.dtype is dtype
         and node.facts.get("shape") == shape
         and buffer._buf is not None
-        and "becomes" not in facts
+        and "forwarded_to" not in facts
     ):
         return buffer
     return None
@@ -153,42 +153,42 @@ class ShardedSpec(TensorSpec):
     arg    the axis and the devices     parts  shape and elements of memory of each device's part
     """
 
-    __slots__ = ("arg", "parts_like")
+    __slots__ = ("arg", "shards_like")
 
     def describe(self, tensor: Tensor, buffers: Sequence[Buffer]) -> None:
         super().describe(tensor, buffers)
         value = peel(tensor._value())
         self.arg: MultiArg = value.arg
         shapes = [unbound(shape_of(part)) for part in value.src]
-        self.parts_like = [(s, b.size) for s, b in zip(shapes, buffers, strict=True)]
+        self.shards_like = [(s, b.size) for s, b in zip(shapes, buffers, strict=True)]
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        return self.shape, self.dtype, (self.arg, *self.parts_like)
+        return self.shape, self.dtype, (self.arg, *self.shards_like)
 
     @property
     def count(self) -> int:
-        return len(self.parts_like)
+        return len(self.shards_like)
 
     def _find(self, tensor: Tensor, call: Call) -> None:
         value = tensor._uop
         if value.op is Ops.MULTI and value.arg == self.arg and tensor.requires_grad is self.grad:
             found = [
-                _seen_whole(part, shape, size, self.dtype)
-                for part, (shape, size) in zip(value.src, self.parts_like, strict=True)
+                _viewed_whole(part, shape, size, self.dtype)
+                for part, (shape, size) in zip(value.src, self.shards_like, strict=True)
             ]
             if None not in found:
                 call.buffers += found  # type: ignore[arg-type]  # none of them is None
                 return
         self._compare(tensor)
-        call.buffers += self._memory_of_parts(tensor)
+        call.buffers += self._memory_of_shards(tensor)
 
-    def _memory_of_parts(self, tensor: Tensor) -> list[Buffer]:
+    def _memory_of_shards(self, tensor: Tensor) -> list[Buffer]:
         put_into_memory(tensor)
         found = whole_memory(tensor)
         if found is None:
-            if self.written:
-                raise part_is_written(self.name)
+            if self.changed:
+                raise partial_write_error(self.name)
             tensor = copied_whole(tensor)
             found = whole_memory(tensor)
             assert found is not None  # a copy has memory of its own
@@ -196,11 +196,11 @@ class ShardedSpec(TensorSpec):
         shapes = [unbound(shape_of(part)) for part in value.src]
         if (
             value.arg != self.arg
-            or [(s, b.size) for s, b in zip(shapes, found, strict=True)] != self.parts_like
+            or [(s, b.size) for s, b in zip(shapes, found, strict=True)] != self.shards_like
         ):
             lies = [
                 self._lies(arg, shapes)
-                for arg, shapes in ((self.arg, [s for s, _ in self.parts_like]), (value.arg, shapes))
+                for arg, shapes in ((self.arg, [s for s, _ in self.shards_like]), (value.arg, shapes))
             ]
             raise Mismatch(f"{self.name}: was {lies[0]}, now {lies[1]}")
         return found
@@ -214,7 +214,7 @@ class ShardedSpec(TensorSpec):
         return f"in parts of {', '.join(map(shape_text, shapes))} along axis {along}"
 
 
-class HeldSpec(Spec):
+class CapturedSpec(Spec):
     """A tensor that was found outside: it must be the same tensor, in the same memory."""
 
     __slots__ = ("grad", "node", "storage", "tensor")
@@ -251,7 +251,7 @@ def spec_for(tensor: Tensor, name: str, number: int, first: int | None = None) -
     return (ShardedSpec if isinstance(tensor.device, tuple) else TensorSpec)(name, number, first)
 
 
-def part_is_written(name: str) -> JitError:
+def partial_write_error(name: str) -> JitError:
     """Why an argument that is no memory of its own is refused."""
     return JitError(
         f"{name} is a part or another view of a larger tensor, and the function writes to it; "

@@ -38,7 +38,7 @@ from .size_families import Families
 from .specs import Call, Spec, binds_in, note_bind
 from .stored import stored_capture
 from .tensor_memory import computed, put_into_memory, settled
-from .written_memory import begin_writes
+from .writable_memory import begin_writes
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -328,7 +328,7 @@ class _State:
             captured.announce()
         self.used = captured
         self.captures.insert(0, captured)
-        self.captures = _kept(self.captures)
+        self.captures = _retained(self.captures)
 
 
 def _put_into_memory(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -338,7 +338,7 @@ def _put_into_memory(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             put_into_memory(value)
 
 
-def _kept(captures: list[Captured]) -> list[Captured]:
+def _retained(captures: list[Captured]) -> list[Captured]:
     """Of the captures, the last used first: a few of each signature, and of not too many signatures."""
     kept, counts = [], dict[Any, int]()
     for captured in captures:

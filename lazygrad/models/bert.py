@@ -39,13 +39,13 @@ class Family(NamedTuple):
 
     sizes       in config.json: width, heads, layers, width of the feed-forward part, activation
     layers      the list of layers in the file
-    parts       of a layer: query, key, value, output, the norm behind it; up, down, the norm behind them
+    names       of a layer: query, key, value, output, the norm behind it; up, down, the norm behind them
     pads_first  positions are counted from pad_token_id + 1 on
     """
 
     sizes: tuple[str, str, str, str, str]
     layers: str
-    parts: tuple[str, str, str, str, str, str, str, str]
+    names: tuple[str, str, str, str, str, str, str, str]
     pads_first: bool = False
 
 
@@ -104,7 +104,7 @@ class Layer:
     ) -> None:
         width, self.heads, inner = (config[family.sizes[i]] for i in (0, 1, 3))
         self.activation = ACTIVATIONS[config[family.sizes[4]]]
-        parts = [f"{prefix}.{part}" for part in family.parts]
+        parts = [f"{prefix}.{part}" for part in family.names]
         self.qkv = _dense(weights, parts[:3], width, width)
         self.out = _dense(weights, parts[3:4], width, width)
         self.up = _dense(weights, parts[5:6], inner, width)

@@ -192,14 +192,14 @@ class Mixture:
         shared_gate: Linear | None = None,
     ) -> None:
         self.router, self.gate, self.up, self.down = router, gate, up, down
-        self.activation, self.chosen, self.normalised = activation, chosen, normalised
+        self.activation, self.selected, self.normalised = activation, chosen, normalised
         self.shared, self.shared_gate = shared, shared_gate
 
     def __call__(self, x: Tensor) -> Tensor:
         batch, tokens, width = sizes(x)
         lines = x.reshape(batch * tokens, width)
         shares = self.router(lines).softmax(-1)
-        most, which = shares.topk(self.chosen, -1)
+        most, which = shares.topk(self.selected, -1)
         if self.normalised:
             most = most / most.sum(-1, keepdim=True)
         if batch * tokens <= GATHERED:

@@ -8,7 +8,7 @@ from typing import Any
 from ..dtype import DType, dtypes
 from ..jit.tensor_memory import put_into_memory
 from ..tensor import Tensor
-from ..tensor.sharding import in_parts
+from ..tensor.sharding import in_shards
 from .blocks import sizes
 
 
@@ -38,7 +38,7 @@ class Cache:
         made = [Tensor.empty(*shape, dtype=dtype, device=device) for _ in range(2 * blocks)]
         if isinstance(device, tuple) and spans is not None:
             parts = [Tensor.zeros(*shape, dtype=dtype, device=device[0]) for _ in made]
-            made = [in_parts(part, device, 1, spans) for part in parts]
+            made = [in_shards(part, device, 1, spans) for part in parts]
             Tensor.realize(*made)
         elif isinstance(made[0].device, tuple):
             Tensor.realize(*[memory.assign(0) for memory in made])

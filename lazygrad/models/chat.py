@@ -23,7 +23,7 @@ from .template_limits import (
     made,
     price_binary,
     price_call,
-    written,
+    rendered,
 )
 
 __all__ = ["ChatTemplate", "TemplateRefused"]
@@ -133,7 +133,7 @@ def _environment() -> Any:
 
         def __init__(self) -> None:
             own = [Generation, LoopControlExtension]
-            super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=own, finalize=written)
+            super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=own, finalize=rendered)
             known = {**filters.FILTERS, "tojson": _to_json}
             self.filters: Any = {name: limited_filter(name, run) for name, run in known.items()}
             self.globals["raise_exception"] = _raise_exception

@@ -201,7 +201,7 @@ def _mixture(d: Description, weights: Weights, layer: int) -> Mixture:
         up,
         weights.experts("expert_down", count, d.width, gate.shape[1], layer),
         d.activation,
-        d.experts.chosen,
+        d.experts.token,
         d.experts.normalised,
         _feed_forward(d, weights, layer, "shared_") if d.experts.shared else None,
         weights.linear("shared_router", 1, d.width, layer) if d.experts.shared else None,

@@ -21,7 +21,7 @@ class Experts:
     """
 
     count: int
-    chosen: int
+    token: int
     normalised: bool = True
     shared: bool = False
 
@@ -93,8 +93,8 @@ class Description:
             raise NotImplementedError(
                 f"activation {self.activation!r} is not supported, only {', '.join(ACTIVATIONS)}"
             )
-        if self.experts is not None and not 0 < self.experts.chosen <= self.experts.count:
-            raise ValueError(f"a token takes {self.experts.chosen} of {self.experts.count} experts")
+        if self.experts is not None and not 0 < self.experts.token <= self.experts.count:
+            raise ValueError(f"a token takes {self.experts.token} of {self.experts.count} experts")
         for rotary in self.rotaries:
             if rotary.dim > self.head_dim:
                 raise ValueError(

@@ -26,10 +26,10 @@ def config_of(folder: pathlib.Path) -> dict[str, Any]:
     config = read_json(path)
     inner = config.get("text_config")
     if isinstance(inner, dict) and "model_type" in inner:
-        kept: dict[str, Any] = {
+        fields: dict[str, Any] = {
             key: config[key] for key in ("tie_word_embeddings", "eos_token_id") if key in config
         }
-        return kept | inner
+        return fields | inner
     return config
 
 

@@ -80,7 +80,7 @@ class LanguageModel:
             self._session = Session(self, slots=1)
         session = self._session
         handle = session.add(prompt, sampling, max_tokens, stop)
-        return _pieces(session, handle)
+        return _texts(session, handle)
 
     def reset(self) -> None:
         """Forget what `generate` has captured and cached.
@@ -90,7 +90,7 @@ class LanguageModel:
         self._session = None
 
 
-def _pieces(session: Session, handle: int) -> Iterator[str]:
+def _texts(session: Session, handle: int) -> Iterator[str]:
     """The pieces of one sequence, which ends where nobody asks for more."""
     try:
         while session.busy:

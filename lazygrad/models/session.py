@@ -57,7 +57,7 @@ class Running:
 
     tokens  the prompt, and what was generated      prompt  how many of them are the prompt
     read    how many of them the cache holds        limit   how many are generated at most
-    held    text that may be the begin of a stop word
+    pending  text that may be the begin of a stop word
     """
 
     handle: int
@@ -69,7 +69,7 @@ class Running:
     ends: frozenset[int]
     stream: TextStream | None
     read: int = 0
-    held: str = ""
+    pending: str = ""
 
     @property
     def is_reading(self) -> bool:
@@ -235,7 +235,7 @@ class Session:
         logits = self._stepper.read(self._slots.index(slot), piece, sequence.read)
         sequence.read = end
         slot.tokens = sequence.tokens[:end]
-        return [self._chosen(slot, logits)] if whole else []
+        return [self._sample(slot, logits)] if whole else []
 
     # ---- tokens ----
 
@@ -272,10 +272,10 @@ class Session:
             if slot in decoding and slot.sequence is not None:
                 slot.tokens.append(slot.sequence.tokens[-1])
                 slot.sequence.read += 1
-                events.append(self._chosen(slot, line))
+                events.append(self._sample(slot, line))
         return events
 
-    def _chosen(self, slot: Slot, logits: np.ndarray) -> Event:
+    def _sample(self, slot: Slot, logits: np.ndarray) -> Event:
         """The next token of a sequence; where there is none, its end."""
         try:
             return self._choose(slot, logits)
@@ -307,7 +307,9 @@ class Session:
                 finished = "length"
         if finished and sequence.stream is not None:
             piece += sequence.stream.end()
-        piece, sequence.held, stopped = _until_stop(sequence.held + piece, sequence.words, bool(finished))
+        piece, sequence.pending, stopped = _until_stop(
+            sequence.pending + piece, sequence.words, bool(finished)
+        )
         finished = "stop" if stopped else finished
         if finished:
             with self._lock:

@@ -9,7 +9,7 @@ from ..device import Device
 from ..nn.integer_weights import IntegerWeights
 from ..nn.quantized import QuantizedTensor
 from ..schedule.layouts import even_spans
-from ..tensor.sharding import in_parts
+from ..tensor.sharding import in_shards
 from .blocks import Attention, Block, FeedForward, Linear, Norm
 from .language_model import LanguageModel
 
@@ -127,7 +127,7 @@ def _laid(weight: Any, places: tuple[str, ...], axis: int | None = None, spans: 
         return None
     if axis is None or spans is None:
         return weight.shard(places, axis).realize()
-    return in_parts(weight, places, axis, spans).realize()
+    return in_shards(weight, places, axis, spans).realize()
 
 
 def _linears(block: Block) -> Iterator[Linear]:

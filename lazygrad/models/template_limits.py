@@ -172,7 +172,7 @@ def joined(pieces: Any) -> str:
     return "".join(found)
 
 
-def written(value: Any) -> Any:
+def rendered(value: Any) -> Any:
     """A value as `{{ value }}` writes it."""
     text = value if isinstance(value, str) else str(value)
     _limits.get().charge(_size(text))

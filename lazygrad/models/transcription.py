@@ -443,7 +443,7 @@ def segments_of(
             cuts.append(len(tokens))
         else:
             advance = speech.seconds(tokens[cuts[-1] - 1])
-        pieces = list(_pieces(speech, tokens, cuts))
+        pieces = list(_segments(speech, tokens, cuts))
     else:
         times = [speech.seconds(token) for token in tokens if token >= first]
         end = times[-1] if len(times) > 1 else heard
@@ -467,7 +467,7 @@ def segments_of(
     return segments, advance if advance > 0 else window
 
 
-def _pieces(speech: Speech, tokens: list[int], cuts: list[int]) -> Iterator[tuple[float, float, list[int]]]:
+def _segments(speech: Speech, tokens: list[int], cuts: list[int]) -> Iterator[tuple[float, float, list[int]]]:
     """The tokens between two cuts, each with its first and its last time."""
     last = 0
     for cut in cuts:

@@ -40,7 +40,7 @@ class Writing:
 
     def __init__(self, decoder: TextDecoder, sizes: Sizes, count: int) -> None:
         self.decoder, self.sizes, self.count = decoder, sizes, count
-        shape = (2, count, sizes.decoder_heads, sizes.written, sizes.width // sizes.decoder_heads)
+        shape = (2, count, sizes.decoder_heads, sizes.length, sizes.width // sizes.decoder_heads)
         self.caches = [Tensor.zeros(*shape).contiguous() for _ in decoder.layers]
         Tensor.realize(*self.caches)
         self.position = 0
@@ -55,7 +55,7 @@ class Writing:
         """
         import numpy as np
 
-        length = next((n for n in self.LENGTHS if len(tokens) <= n <= self.sizes.written), self.sizes.written)
+        length = next((n for n in self.LENGTHS if len(tokens) <= n <= self.sizes.length), self.sizes.length)
         ids = np.zeros((self.count, length), np.int32)
         ids[:, : len(tokens)] = tokens
         if length not in self._begin:
@@ -70,7 +70,7 @@ class Writing:
         import numpy as np
 
         ids = Tensor(np.array(tokens, np.int32).reshape(self.count, 1))
-        place = Variable("position", 1, self.sizes.written - 1).bind(self.position)
+        place = Variable("position", 1, self.sizes.length - 1).bind(self.position)
         self.position += 1
         return self._next(ids, place, self.heard).numpy()
 
@@ -79,7 +79,7 @@ class Writing:
         import numpy as np
 
         if list(order) != list(range(self.count)):
-            size = Variable("length", 1, self.sizes.written).bind(self.position)
+            size = Variable("length", 1, self.sizes.length).bind(self.position)
             Tensor.realize(*self._order(Tensor(np.array(order, np.int32)), size))
 
     def _prompt(self, ids: Tensor, places: Tensor, heard: list[tuple[Tensor, Tensor]]) -> Tensor:
@@ -146,9 +146,9 @@ class Whisper:
     def logits(self, mel: Tensor, tokens: Tensor) -> Tensor:
         """What may stand behind each token, (n, length, symbols), of spectrograms and tokens (n, length)."""
         length = tokens.shape[-1]
-        if tokens.ndim != 2 or not isinstance(length, int) or not 1 <= length <= self.sizes.written:
+        if tokens.ndim != 2 or not isinstance(length, int) or not 1 <= length <= self.sizes.length:
             raise ValueError(
-                f"tokens have shape (n, length) with length up to {self.sizes.written}, "
+                f"tokens have shape (n, length) with length up to {self.sizes.length}, "
                 f"not {shape_text(tokens.shape)}"
             )
         heard = self.decoder.heard(self.encode(mel))
@@ -161,11 +161,11 @@ class Whisper:
 
         Threads take turns: what is being written lies in the model's caches.
         """
-        with self._captured.turn:
+        with self._captured.lock:
             return transcribe(self._captured, audio, **options)
 
 
-class Turn:
+class ModelLock:
     """A lock that copies and pickles leave out: each copy of a model has its own."""
 
     def __init__(self) -> None:
@@ -178,14 +178,14 @@ class Turn:
         self._lock.release()
 
     def __reduce__(self) -> Any:
-        return Turn, ()
+        return ModelLock, ()
 
 
 class Captured(Hidden):
     """A model as a search uses it: captures for a sound of 30 seconds, and for so many texts at once."""
 
     def __init__(self, model: Whisper) -> None:
-        self.model, self.turn = model, Turn()
+        self.model, self.lock = model, ModelLock()
         self.writings: dict[int, Writing] = {}
         self._hear = TinyJit(self._heard)
 
@@ -197,7 +197,7 @@ class Captured(Hidden):
 
     @property
     def most_tokens(self) -> int:
-        return self.model.sizes.written
+        return self.model.sizes.length
 
     @property
     def window(self) -> int:

@@ -19,10 +19,10 @@ class Naming(NamedTuple):
 
     norm: tuple[str, str]
     separator: str
-    parts: dict[str, tuple[str, ...]]
+    names: dict[str, tuple[str, ...]]
 
     def of(self, prefix: str, part: str) -> list[str]:
-        return [self.separator.join(filter(None, (prefix, name))) for name in self.parts[part]]
+        return [self.separator.join(filter(None, (prefix, name))) for name in self.names[part]]
 
 
 # fmt: off
@@ -73,7 +73,7 @@ class Sizes(NamedTuple):
     inner: int
     symbols: int
     heard: int
-    written: int
+    length: int
     encoder_heads: int
     decoder_heads: int
     encoder_layers: int
@@ -81,7 +81,7 @@ class Sizes(NamedTuple):
 
 
 class Source:
-    """Weights of one file, by the names of `Naming.parts`."""
+    """Weights of one file, by the names of `Naming.names`."""
 
     def __init__(self, weights: Weights, naming: Naming, prefix: str = "") -> None:
         self.weights, self.naming, self.prefix = weights, naming, prefix
@@ -221,7 +221,7 @@ class TextDecoder:
     def __init__(self, source: Source, sizes: Sizes) -> None:
         width = sizes.width
         self.words = source.table("words", sizes.symbols, width)
-        self.positions = source.table("heard", sizes.written, width)
+        self.positions = source.table("heard", sizes.length, width)
         self.layers = [
             DecoderLayer(source.inside("layer", i), width, sizes.inner, sizes.decoder_heads)
             for i in range(sizes.decoder_layers)

@@ -22,7 +22,7 @@ Planes = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
-class Parts:
+class Fields:
     """What the elements of blocks are made of: for each part of a block integers, a scale, and a minimum.
 
     integers  (..., parts, elements), int8, or unsigned and at most 8 bits
@@ -71,7 +71,7 @@ class BlockFormat:
     number    which stands for it in a GGUF file
     elements  in a block
     planes    what a block's bytes are, in their order
-    parts     what the elements are made of, of shape (..., blocks, parts of a block, elements of a part),
+    fields    what the elements are made of, of shape (..., blocks, parts of a block, elements of a part),
               from planes of shape (..., blocks) where a block has one number there, else
               (..., blocks, count)
     """
@@ -80,7 +80,7 @@ class BlockFormat:
     number: int
     elements: int
     planes: tuple[Plane, ...]
-    parts: Callable[[Planes], Parts]
+    fields: Callable[[Planes], Fields]
 
     def __reduce__(self) -> tuple[Callable[[str], BlockFormat], tuple[str]]:
         """Copies and pickles are the row of the table itself."""
@@ -91,7 +91,7 @@ class BlockFormat:
         """Bytes of a block."""
         return self.planes[-1].end
 
-    def held(self, plane: Plane) -> DType:
+    def memory_dtype(self, plane: Plane) -> DType:
         """The dtype of a plane in memory. Scales of blocks of 32 are float32 there: a product that converts
         one in each step takes 34 us for 1,536 x 576 numbers of Q4_1, and 24 with four bytes more a block.
         """
@@ -116,7 +116,7 @@ class BlockFormat:
 
     def elements_of(self, planes: Planes) -> Tensor:
         """The elements of planes, float32 of shape (..., blocks * elements)."""
-        return self.parts(planes).values().flatten(-3)
+        return self.fields(planes).values().flatten(-3)
 
 
 # ---- integers out of bytes ----
@@ -173,10 +173,10 @@ def _five_bits(planes: Planes) -> Tensor:
 
 def _whole(
     planes: Planes, integers: Tensor, zero: int = 0, bits: int = 8, scale: Tensor | None = None
-) -> Parts:
+) -> Fields:
     """Blocks of one part: integers (..., 32) with the scale, and the minimum, of their block."""
     minimum = planes.get("minimum")
-    return Parts(
+    return Fields(
         integers.unsqueeze(-2),
         _each(planes["scale"] if scale is None else scale),
         None if minimum is None else _each(minimum),
@@ -198,7 +198,7 @@ _IQ4_NL = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 
 _E2M1 = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
 
 
-def _mxfp4(planes: Planes) -> Parts:
+def _mxfp4(planes: Planes) -> Fields:
     """The scale is a power of two, 2**(byte - 127); half of it, as the table has twice the values."""
     byte = planes["scale"].cast(dtypes.uint32)
     subnormal = (byte + 1) * 0x00200000  # 2**-128 and 2**-127, of 0 and 1
@@ -209,10 +209,10 @@ def _mxfp4(planes: Planes) -> Parts:
 # ---- formats of 256 elements, whose parts of 16 or 32 have scales of 4 to 8 bits ----
 
 
-def _q2_k(planes: Planes) -> Parts:
+def _q2_k(planes: Planes) -> Fields:
     scales = planes["scales"]  # of 16 parts: low half the scale's integer, high half the minimum's
     packed = _fields(planes["packed"].unflatten(-1, (2, 32)), 2, 4)  # (..., 2, 4, 32)
-    return Parts(
+    return Fields(
         packed.flatten(-3).unflatten(-1, (16, 16)),
         _each(planes["scale"]) * _float(scales & 15),
         -(_each(planes["minimum"]) * _float(scales >> 4)),
@@ -220,14 +220,14 @@ def _q2_k(planes: Planes) -> Parts:
     )
 
 
-def _q3_k(planes: Planes) -> Parts:
+def _q3_k(planes: Planes) -> Fields:
     low = _nibbles(planes["scales"][..., :8]).flatten(-2)
     high = _fields(planes["scales"][..., 8:], 2, 4).flatten(-2)
     packed = _fields(planes["packed"].unflatten(-1, (2, 32)), 2, 4).flatten(-3)
     # A third bit that is set is worth 4, and what is stored is 4 too much.
     third = _fields(planes["high"], 1, 8).flatten(-2)
     integers = (packed | (third << 2)).unflatten(-1, (16, 16))
-    return Parts(integers, _each(planes["scale"]) * _signed(low | (high << 4), 32), zero=4, bits=3)
+    return Fields(integers, _each(planes["scale"]) * _signed(low | (high << 4), 32), zero=4, bits=3)
 
 
 def _scales_and_minima(packed: Tensor) -> tuple[Tensor, Tensor]:
@@ -240,10 +240,10 @@ def _scales_and_minima(packed: Tensor) -> tuple[Tensor, Tensor]:
     )
 
 
-def _of_eight(planes: Planes, integers: Tensor, bits: int) -> Parts:
+def _of_eight(planes: Planes, integers: Tensor, bits: int) -> Fields:
     """Q4_K and Q5_K: unsigned integers (..., 8, 32) times the scales of their parts, less the minima."""
     scales, minima = _scales_and_minima(planes["scales"])
-    return Parts(
+    return Fields(
         integers,
         _each(planes["scale"]) * _float(scales),
         -(_each(planes["minimum"]) * _float(minima)),
@@ -251,29 +251,29 @@ def _of_eight(planes: Planes, integers: Tensor, bits: int) -> Parts:
     )
 
 
-def _q4_k(planes: Planes) -> Parts:
+def _q4_k(planes: Planes) -> Fields:
     return _of_eight(planes, _nibbles(planes["packed"].unflatten(-1, (4, 32))).flatten(-3, -2), 4)
 
 
-def _q5_k(planes: Planes) -> Parts:
+def _q5_k(planes: Planes) -> Fields:
     low = _nibbles(planes["packed"].unflatten(-1, (4, 32))).flatten(-3, -2)
     return _of_eight(planes, low | (_fields(planes["high"], 1, 8) << 4), 5)
 
 
-def _q6_k(planes: Planes) -> Parts:
+def _q6_k(planes: Planes) -> Fields:
     low = _nibbles(planes["packed"].unflatten(-1, (2, 64))).flatten(-3)
     high = _fields(planes["high"].unflatten(-1, (2, 32)), 2, 4).flatten(-3)
     integers = (low | (high << 4)).unflatten(-1, (16, 16))
-    return Parts(integers, _each(planes["scale"]) * _float(planes["scales"]), zero=32, bits=6)
+    return Fields(integers, _each(planes["scale"]) * _float(planes["scales"]), zero=32, bits=6)
 
 
-def _iq4_xs(planes: Planes) -> Parts:
+def _iq4_xs(planes: Planes) -> Fields:
     """8 parts of 32; the scale's integer has four bits in a nibble and two in a word that all parts share."""
     low = _nibbles(planes["scales"]).transpose(-1, -2).flatten(-2)
     high = _fields(planes["high"].unsqueeze(-1), 2, 8).squeeze(-1).cast(dtypes.uint8)
     packed = _nibbles(planes["packed"].unflatten(-1, (8, 16))).flatten(-2)
     scale = _each(planes["scale"]) * _signed(low | (high << 4), 32)
-    return Parts(_looked_up(_IQ4_NL, packed), scale)
+    return Fields(_looked_up(_IQ4_NL, packed), scale)
 
 
 def _digits(packed: Tensor, count: int) -> Tensor:
@@ -284,13 +284,13 @@ def _digits(packed: Tensor, count: int) -> Tensor:
     return digits.flatten(-2)
 
 
-def _tq1_0(planes: Planes) -> Parts:
+def _tq1_0(planes: Planes) -> Fields:
     parts = _digits(planes["packed"][..., :32], 5), _digits(planes["packed"][..., 32:], 5)
     integers = parts[0].cat(parts[1], _digits(planes["high"], 4), dim=-1)
     return _whole(planes, integers, 1, 2)
 
 
-def _tq2_0(planes: Planes) -> Parts:
+def _tq2_0(planes: Planes) -> Fields:
     packed = _fields(planes["packed"].unflatten(-1, (2, 32)), 2, 4)
     return _whole(planes, packed.flatten(-3), 1, 2)
 

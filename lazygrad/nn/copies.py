@@ -16,7 +16,7 @@ from ..device.world import world
 from ..engine.collectives import after_sending
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.parts import is_multi
+from ..schedule.shards import is_multi
 from ..schedule.versions import buffer_of, latest
 from ..shape import View
 from ..shape.movement import base_and_tracker

@@ -297,14 +297,14 @@ def _map(value: Any, function: Callable[[Any], Any]) -> Any:
 def _rows(column: Any, indices: Any, device: Devices) -> Tensor:
     """Some examples of an array, in memory."""
     if isinstance(column, Tensor):
-        chosen: Tensor = column[Tensor(indices, device=_place_of(column))]
-        return chosen.to(device).realize()
+        batch: Tensor = column[Tensor(indices, device=_device_of(column))]
+        return batch.to(device).realize()
     import numpy as np
 
     return Tensor(np.asarray(column)[indices], device=device).realize()
 
 
-def _place_of(column: Tensor) -> Devices:
+def _device_of(column: Tensor) -> Devices:
     return column.device if Device.runs_kernels(column.device) else Device.DEFAULT
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from ..device import Device
 from ..dtype import dtypes
 from ..engine.realize import observe_kernels
-from ..report.profile import written_shape
+from ..report.profile import output_shape
 from ..schedule.items import ScheduleItem
 from ..tensor import Tensor
 from .convolution import Conv2d
@@ -108,9 +108,7 @@ def observed(step: Callable[[], object], times: int = 5) -> list[Row]:
     def see(item: ScheduleItem, name: str, seconds: float | None, ops: int, nbytes: int) -> None:
         calls = ", ".join(dict.fromkeys(str(call) for call in item.metadata))
         runs[-1].append(
-            Row(
-                " ".join(name.split()), written_shape(item.ast, item.bufs), ops, nbytes, seconds or 0.0, calls
-            )
+            Row(" ".join(name.split()), output_shape(item.ast, item.bufs), ops, nbytes, seconds or 0.0, calls)
         )
 
     step()  # the first one also does what was left undone before

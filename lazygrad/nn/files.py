@@ -10,7 +10,7 @@ from ..config import CACHEDB
 from ..progress import bar_class
 from ..runtime._cache import default_path
 from ..runtime._trust import Untrusted, make_private, require_trusted
-from .formats.writing import written_whole
+from .formats.writing import atomic_file
 
 #: What `fetch` reads from; others (such as ftp:) are refused.
 _SCHEMES = ("http://", "https://", "file://")
@@ -65,7 +65,7 @@ def _download(address: str, path: pathlib.Path) -> None:
     import urllib.request
 
     try:
-        with written_whole(path) as file, urllib.request.urlopen(address, timeout=10) as answer:
+        with atomic_file(path) as file, urllib.request.urlopen(address, timeout=10) as answer:
             total = int(answer.headers.get("content-length") or 0)
             with bar_class()(desc=address, unit="B", unit_scale=True, total=total or None) as bar:
                 while chunk := answer.read(1 << 16):

@@ -13,7 +13,7 @@ from ..tensor import Tensor, no_grad
 from ..tensor.signatures import Numbers
 
 
-def _written(tensor: Tensor, value: Tensor) -> Tensor:
+def _assigned(tensor: Tensor, value: Tensor) -> Tensor:
     with no_grad():
         tensor.assign(value.detach().cast(tensor.dtype))
     return tensor
@@ -67,7 +67,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Numbers 
     >>> nn.init.uniform_(Tensor.empty(3), 2.0, 3.0).floor().tolist()
     [2.0, 2.0, 2.0]
     """
-    return _written(
+    return _assigned(
         tensor, Tensor.uniform(*tensor.shape, low=a, high=b, device=tensor.device, generator=generator)
     )
 
@@ -78,7 +78,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Numb
     >>> nn.init.normal_(Tensor.empty(2), 3.0, 0.0).tolist()
     [3.0, 3.0]
     """
-    return _written(
+    return _assigned(
         tensor, Tensor.randn(*tensor.shape, device=tensor.device, generator=generator) * std + mean
     )
 
@@ -96,7 +96,7 @@ def trunc_normal_(
     >>> (nn.init.trunc_normal_(Tensor.empty(100)).abs() <= 2.0).all().item()
     True
     """
-    return _written(
+    return _assigned(
         tensor,
         Tensor.truncated_normal(
             *tensor.shape, mean=mean, std=std, a=a, b=b, device=tensor.device, generator=generator
@@ -110,7 +110,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
     >>> nn.init.constant_(Tensor.empty(2), 0.5).tolist()
     [0.5, 0.5]
     """
-    return _written(tensor, Tensor.full(tensor.shape, val, dtype=tensor.dtype, device=tensor.device))
+    return _assigned(tensor, Tensor.full(tensor.shape, val, dtype=tensor.dtype, device=tensor.device))
 
 
 def ones_(tensor: Tensor) -> Tensor:
@@ -138,7 +138,7 @@ def eye_(tensor: Tensor) -> Tensor:
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
     rows, columns = _sizes(tensor, "eye_", 2, 2)
-    return _written(tensor, Tensor.eye(rows, columns, device=tensor.device))
+    return _assigned(tensor, Tensor.eye(rows, columns, device=tensor.device))
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
@@ -156,7 +156,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     here = channel.reshape(-1, 1) == Tensor.arange(into, device=tensor.device)
     for size in window:
         here = here.unsqueeze(-1) & (Tensor.arange(size, device=tensor.device) == size // 2)
-    return _written(tensor, here.where(1.0, 0.0))
+    return _assigned(tensor, here.where(1.0, 0.0))
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Numbers | None = None) -> Tensor:
@@ -234,7 +234,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Numbers | None = N
     q, r = Tensor.randn(tall, wide, device=tensor.device, generator=generator).qr()
     q = q * (r.diagonal() < 0).where(-1.0, 1.0)
     q = q if rows >= columns else q.transpose(0, 1)
-    return _written(tensor, (q * gain).reshape(tensor.shape))
+    return _assigned(tensor, (q * gain).reshape(tensor.shape))
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Numbers | None = None) -> Tensor:
@@ -248,4 +248,4 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Numbe
         raise ValueError(f"sparsity must be a share, in [0, 1], not {sparsity}")
     order = Tensor.rand(rows, columns, device=tensor.device, generator=generator).argsort(0)
     values = Tensor.randn(rows, columns, device=tensor.device, generator=generator) * std
-    return _written(tensor, (order < math.ceil(sparsity * rows)).where(0.0, values))
+    return _assigned(tensor, (order < math.ceil(sparsity * rows)).where(0.0, values))

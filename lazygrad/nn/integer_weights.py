@@ -1,6 +1,6 @@
 """Products of quantised weights with activations that are rounded to 8 bits, by sums of integers.
 
-A block of weights is integers, a scale and a minimum (`block_formats.Parts`). If a block of activations is
+A block of weights is integers, a scale and a minimum (`block_formats.Fields`). If a block of activations is
 made signed integers of 8 bits with a scale too, then what is summed over a block is a product of integers,
 which is exact, and takes one instruction for four of them (`Ops.DP4A`):
 
@@ -17,7 +17,7 @@ from ..device import Devices
 from ..dtype import dtypes
 from ..shape import shape_text
 from ..tensor import Tensor
-from .block_formats import Parts
+from .block_formats import Fields
 from .frozen_weights import FrozenWeights, check_indices
 from .quantized import QuantizedTensor, known
 
@@ -45,7 +45,7 @@ class IntegerWeights(FrozenWeights):
         self.shape, self.name = weight.shape, weight.format.name
         rows, columns = self.shape
         self.rows = math.gcd(rows, ROWS)
-        parts = weight.format.parts(weight.planes)
+        parts = weight.format.fields(weight.planes)
         self.unit = min(known(parts.integers.shape)[-1], BLOCK)
         self.zero, self.packed = _zero(parts), parts.bits <= 4
         integers = _unsigned(parts).reshape(rows, columns // self.unit, self.unit)
@@ -148,11 +148,11 @@ def rounded(x: Tensor) -> tuple[Tensor, Tensor]:
     return integers.bitcast(dtypes.int32), scale
 
 
-def _zero(parts: Parts) -> int:
+def _zero(parts: Fields) -> int:
     return 128 if parts.integers.dtype is dtypes.int8 else parts.zero
 
 
-def _unsigned(parts: Parts) -> Tensor:
+def _unsigned(parts: Fields) -> Tensor:
     """The integers as bytes; what is signed is 128 more."""
     if parts.integers.dtype is dtypes.int8:
         return parts.integers.bitcast(dtypes.uint8) ^ 128

@@ -18,7 +18,7 @@ from ..dtype import dtypes
 from ..shape import shape_text
 from ..tensor import Tensor, no_grad
 from .formats.source import shown
-from .formats.writing import written_whole
+from .formats.writing import atomic_file
 from .module import Module
 from .parameters import count, need_tensors, parameter, probability
 from .quantized import QuantizedTensor
@@ -180,7 +180,7 @@ class LoRA:
             "fan_in_fan_out": False,
             "inference_mode": True,
         }
-        with written_whole(target / CONFIG) as file:
+        with atomic_file(target / CONFIG) as file:
             file.write((json.dumps(config, indent=2) + "\n").encode())
 
 
@@ -288,7 +288,7 @@ def _is_linear(value: Any) -> bool:
     return is_matrix and hasattr(value, "bias") and callable(value) and not isinstance(value, LoRALinear)
 
 
-def _parts(value: Any) -> list[tuple[str, Any]]:
+def _attributes(value: Any) -> list[tuple[str, Any]]:
     if isinstance(value, Mapping):
         return [(str(key), part) for key, part in value.items()]
     if isinstance(value, (list, tuple)):
@@ -309,7 +309,7 @@ def _linear_layers(model: Any) -> Iterator[tuple[str, Any]]:
             yield name, value
             continue
         inside = outer | {id(value)}
-        parts = [(f"{name}.{key}" if name else key, part, inside) for key, part in _parts(value)]
+        parts = [(f"{name}.{key}" if name else key, part, inside) for key, part in _attributes(value)]
         todo.extend(reversed(parts))
 
 
@@ -318,7 +318,7 @@ def _put(model: Any, name: str, layer: Any) -> None:
     holder, _, key = name.rpartition(".")
     value = model
     for part in holder.split(".") if holder else []:
-        value = dict(_parts(value))[part]
+        value = dict(_attributes(value))[part]
     if isinstance(value, tuple):
         _put(model, holder, type(value)([layer if str(n) == key else each for n, each in enumerate(value)]))
     elif isinstance(value, list):

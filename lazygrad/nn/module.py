@@ -28,7 +28,7 @@ from ..tensor.observer import observing
 from ..tensor.signatures import DTypeLike
 from .frozen_weights import FrozenWeights
 from .hooks import AFTER, BEFORE, RemovableHandle, call_with_hooks, registered
-from .state import UNSAVED, get_state_dict, load_state_dict, need_weights, parts_of
+from .state import UNSAVED, get_state_dict, load_state_dict, members_of, need_weights
 
 #: What has attributes or elements, and is no layer.
 _CONTAINERS = (list, tuple, dict, set, frozenset, str, bytes, Tensor, FrozenWeights)
@@ -185,7 +185,7 @@ class Module:
         """What a path of `named_modules` leads to: `model.get_submodule("layers.0")`."""
         found: Any = self
         for part in target.split(".") if target else ():
-            inside = {str(name): value for name, value in parts_of(found, unsaved=True)}
+            inside = {str(name): value for name, value in members_of(found, unsaved=True)}
             if part not in inside:
                 raise AttributeError(f"{type(self).__name__} has no {target!r}: {part!r} is not there")
             found = inside[part]
@@ -319,18 +319,18 @@ class Module:
         >>> nn.Linear(2, 2).to("float16").weight.dtype
         dtypes.half
         """
-        place: Any = device
+        target: Any = device
         if isinstance(device, Tensor):
-            place, dtype = device.device, dtype or device.dtype
+            target, dtype = device.device, dtype or device.dtype
         elif device is not None and not isinstance(device, tuple) and says_dtype(device):
-            place, dtype = None, dtype or device
+            target, dtype = None, dtype or device
         wanted = None if dtype is None else to_dtype(dtype)
         if wanted is not None and not dtypes.is_float(wanted):
             raise TypeError(f"a module is cast to a float dtype, not to {wanted}")
         moved = []
         for tensor, castable in _tensors_to_move(self):
             floats = wanted is not None and castable and dtypes.is_float(tensor.dtype)
-            value = tensor.detach() if place is None else tensor.detach().to(place)
+            value = tensor.detach() if target is None else tensor.detach().to(target)
             value = value.cast(wanted) if floats and wanted is not None else value
             if value.device == tensor.device and value.dtype is tensor.dtype:
                 continue
@@ -436,32 +436,34 @@ def is_layer(value: Any) -> bool:
 
 def _layers(root: Any, prefix: str, deep: bool) -> Iterator[tuple[str, Any]]:
     """The root, then the layers under it, each once, outer ones first; not `deep`: only the nearest."""
-    seen: dict[int, Any] = {}
+    visited: dict[int, Any] = {}
     todo: list[tuple[str, Any]] = [(prefix.strip("."), root)]
     while todo:
         name, value = todo.pop()
-        if id(value) in seen or isinstance(value, Tensor):
+        if id(value) in visited or isinstance(value, Tensor):
             continue
-        seen[id(value)] = value
+        visited[id(value)] = value
         if value is root or is_layer(value):
             yield name, value
             if not deep and value is not root:
                 continue
-        inner = [(f"{name}.{key}" if name else str(key), part) for key, part in parts_of(value, unsaved=True)]
+        inner = [
+            (f"{name}.{key}" if name else str(key), part) for key, part in members_of(value, unsaved=True)
+        ]
         todo.extend(reversed(inner))
 
 
 def _innermost_first(root: Any) -> list[Any]:
     """All layers: each behind those under it, in the order they stand."""
     found: list[Any] = []
-    seen: set[int] = set()
+    visited: set[int] = set()
     todo: list[tuple[Any, bool]] = [(root, False)]
     while todo:
         layer, done = todo.pop()
         if done:
             found.append(layer)
-        elif id(layer) not in seen:
-            seen.add(id(layer))
+        elif id(layer) not in visited:
+            visited.add(id(layer))
             inner = _layers(layer, "", deep=False)
             next(inner)
             todo.append((layer, True))
@@ -471,18 +473,18 @@ def _innermost_first(root: Any) -> list[Any]:
 
 def walk_tensors(root: Any, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
     """The tensors of a model, each once, by the first path that leads to it."""
-    seen: dict[int, Any] = {}
+    visited: dict[int, Any] = {}
     todo: list[tuple[str, Any]] = [(prefix.strip("."), root)]
     while todo:
         name, value = todo.pop()
-        if id(value) in seen:
+        if id(value) in visited:
             continue
-        seen[id(value)] = value
+        visited[id(value)] = value
         if isinstance(value, Tensor):
             yield name, value
         elif recurse or value is root or not is_layer(value):
             inner = [
-                (f"{name}.{key}" if name else str(key), part) for key, part in parts_of(value, unsaved=True)
+                (f"{name}.{key}" if name else str(key), part) for key, part in members_of(value, unsaved=True)
             ]
             todo.extend(reversed(inner))
 
@@ -495,14 +497,14 @@ def _tensors_to_move(root: Any) -> list[tuple[Tensor, bool]]:
     """The tensors of a model, and whether each may be cast: those of quantised weights may not."""
     kept = set()
     todo: list[tuple[str, Any]] = [("", root)]
-    seen: set[int] = set()
+    visited: set[int] = set()
     while todo:
         _, value = todo.pop()
         if isinstance(value, FrozenWeights):
             kept |= {id(tensor) for tensor in value.memory}
-        elif id(value) not in seen and not isinstance(value, Tensor):
-            seen.add(id(value))
-            todo.extend(parts_of(value, unsaved=True))
+        elif id(value) not in visited and not isinstance(value, Tensor):
+            visited.add(id(value))
+            todo.extend(members_of(value, unsaved=True))
     return [(tensor, id(tensor) not in kept) for tensor in _tensors(root)]
 
 
@@ -565,7 +567,7 @@ def _inside(module: Any) -> list[tuple[str, Any]]:
     if isinstance(module, (list, tuple)):
         return [(str(key), part) for key, part in enumerate(module)]
     return [
-        (str(k), part) for k, part in parts_of(module, unsaved=True) if is_layer(part) or _has_layers(part)
+        (str(k), part) for k, part in members_of(module, unsaved=True) if is_layer(part) or _has_layers(part)
     ]
 
 

@@ -14,8 +14,8 @@ from ..device.mesh import Mesh
 from ..ir.mesh import is_axis, number_along, span_at
 from ..schedule.layouts import all_here, copied, even_spans, split
 from ..schedule.multi import layout_of_value
-from ..schedule.parts import multi
 from ..schedule.rank_groups import groups_here
+from ..schedule.shards import multi
 from ..tensor import Function, Tensor
 from .copies import check_equal, watch
 from .pipelines import Pipeline as Pipeline
@@ -29,7 +29,7 @@ def share_of(mesh: Mesh, axis: str) -> tuple[int, int]:
 
     Of one process that has all devices, (0, 1): all of it.
     """
-    place = mesh.place(axis)
+    place = mesh.axis(axis)
     if all_here(mesh):
         return 0, 1
     numbers = _own_numbers(mesh, place)
@@ -39,7 +39,7 @@ def share_of(mesh: Mesh, axis: str) -> tuple[int, int]:
 def _own_numbers(mesh: Mesh, place: int) -> list[int]:
     """Which devices along an axis are of this process."""
     [group, *_] = groups_here(copied(mesh), tuple(range(len(mesh.sizes))))
-    return sorted({number_along(mesh, group.places[own], [place]) for own in group.numbers})
+    return sorted({number_along(mesh, group.slots[own], [place]) for own in group.numbers})
 
 
 def from_local(part: Tensor, mesh: Mesh, axis: str, size: int) -> Tensor:
@@ -53,8 +53,8 @@ def from_local(part: Tensor, mesh: Mesh, axis: str, size: int) -> Tensor:
     """
     if all_here(mesh):
         return part.shard(mesh, {0: axis})
-    places: list[Any] = [0 if name == axis else None for name in mesh.names]
-    target = split(mesh, places, (size, *part.shape[1:]))
+    placements: list[Any] = [0 if name == axis else None for name in mesh.names]
+    target = split(mesh, placements, (size, *part.shape[1:]))
     number, count = share_of(mesh, axis)
     begin, end = even_spans(size, count)[number]
     if part.shape[0] != end - begin:
@@ -196,7 +196,7 @@ def whole_sequence(
     if not isinstance(x.device, tuple):
         return function(x)
     lies: dict[int, list[str]] = {}
-    for name, place in zip(mesh.names, layout_of_value(x.uop).places, strict=True):
+    for name, place in zip(mesh.names, layout_of_value(x.uop).placements, strict=True):
         if is_axis(place):
             lies.setdefault(place, []).append(name)  # type: ignore[arg-type]
     gathered = {along: [name for name in names if name != axis] for along, names in lies.items()}

@@ -15,10 +15,10 @@ from typing import Any
 from ..device.mesh import Mesh
 from ..ir.args import MultiArg
 from ..schedule.layouts import copied, layout, renumbered, settled
-from ..schedule.multi import laid_in_turn, layout_of_value
+from ..schedule.multi import laid_in_order, layout_of_value
 from ..tensor import Function, Tensor
 from ..tensor.transforms.derivatives import vmap
-from .state import Hidden, get_state_dict, parts_of
+from .state import Hidden, get_state_dict, members_of
 
 
 class Pipeline:
@@ -125,14 +125,14 @@ class Pipeline:
         """How something with an axis of stages in front lies that one stage alone has, for each stage; None
         on one device. Along the other axes of the mesh it lies as `x` does.
         """
-        mesh, along = self._mesh, self._mesh.place(self._axis)
+        mesh, along = self._mesh, self._mesh.axis(self._axis)
         if len(mesh.devices) == 1:
             return [None] * mesh.sizes[along]
         lies = copied(mesh) if x is None else settled(layout_of_value(x.uop))
-        if lies.places[along] is not None or lies.mesh.devices != mesh.devices:
+        if lies.placements[along] is not None or lies.mesh.devices != mesh.devices:
             raise ValueError(f"the batch of a pipeline is copied along {self._axis!r} of {mesh}")
         behind = renumbered(lies, {axis: axis + 1 for axis in lies.axes})
-        places = [0 if number == along else place for number, place in enumerate(behind.places)]
+        places = [0 if number == along else place for number, place in enumerate(behind.placements)]
         stages = mesh.sizes[along]
         ends = [tuple([int(number >= stage) for number in range(stages)]) for stage in range(stages)]
         return [layout(mesh, places, {**dict(behind.ends), 0: each}) for each in ends]
@@ -156,7 +156,7 @@ class Pipeline:
 def _own(weight: Tensor, stage: int, target: MultiArg | None) -> Tensor:
     """What one stage has of a weight of all, where it is."""
     part = weight[stage : stage + 1]
-    return part if target is None else part._unary(laid_in_turn(part.uop, target))
+    return part if target is None else part._unary(laid_in_order(part.uop, target))
 
 
 class _Summed(Function):
@@ -174,7 +174,7 @@ class _Begun(Function):
 
     def forward(self, x: Tensor, target: MultiArg | None) -> Tensor:
         x = x.unsqueeze(0)
-        return x if target is None else x._unary(laid_in_turn(x.uop, target))
+        return x if target is None else x._unary(laid_in_order(x.uop, target))
 
     def backward(self, grad: Tensor) -> tuple[Tensor, None]:
         return grad.sum(0), None
@@ -184,11 +184,11 @@ class _Sent(Function):
     """What a stage has made, on the next one; its gradient goes back."""
 
     def forward(self, x: Tensor, there: MultiArg, here: MultiArg, turns: tuple[int, int]) -> Tensor:
-        self.here, self.turn = here, turns[1]
-        return x._unary(laid_in_turn(x.uop, there, turns[0]))
+        self.here, self.send_order = here, turns[1]
+        return x._unary(laid_in_order(x.uop, there, turns[0]))
 
     def backward(self, grad: Tensor) -> tuple[Tensor, None, None, None]:
-        return grad._unary(laid_in_turn(grad.uop, self.here, self.turn)), None, None, None
+        return grad._unary(laid_in_order(grad.uop, self.here, self.send_order)), None, None, None
 
 
 def _to_the_next(state: Tensor) -> Tensor:
@@ -220,7 +220,7 @@ def _exchange(block: Any, others: dict[int, Tensor]) -> None:
     while todo:
         value = todo.pop()
         seen.add(id(value))
-        for name, part in list(parts_of(value)):
+        for name, part in list(members_of(value)):
             if isinstance(part, Tensor):
                 other = others.get(id(part), part)
                 if isinstance(value, (dict, list)):

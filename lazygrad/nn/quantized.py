@@ -60,7 +60,7 @@ class QuantizedTensor(FrozenWeights):
         for plane in made.format.planes:
             wanted = rows if plane.count == 1 else (*rows, plane.count)
             each = made._planes[plane.name]
-            held = made.format.held(plane)
+            held = made.format.memory_dtype(plane)
             if not rows or each.shape != wanted or each.dtype not in (plane.dtype, held):
                 raise ValueError(
                     f"plane {plane.name} of {made.format.name} beside {first.name} of shape "
@@ -139,10 +139,10 @@ class QuantizedTensor(FrozenWeights):
 
         Along the last axis a part is whole blocks.
         """
-        planes = {name: each.shard(devices, self._place(axis)) for name, each in self.planes.items()}
+        planes = {name: each.shard(devices, self._plane_axis(axis)) for name, each in self.planes.items()}
         return self.of_planes(planes, self.format)
 
-    def _place(self, axis: int | None) -> int | None:
+    def _plane_axis(self, axis: int | None) -> int | None:
         """An axis counted from the first: planes may have one more."""
         if axis is None or 0 <= axis < self.ndim:
             return axis
@@ -207,7 +207,8 @@ def _split(blocks: Tensor, format: BlockFormat, device: Devices) -> dict[str, Te
     if Device.runs_kernels(blocks.device):
         parts = format.split(blocks.to(device))
         return {
-            plane.name: parts[plane.name].cast(format.held(plane)).contiguous() for plane in format.planes
+            plane.name: parts[plane.name].cast(format.memory_dtype(plane)).contiguous()
+            for plane in format.planes
         }
     import numpy as np
 
@@ -221,11 +222,11 @@ def _split(blocks: Tensor, format: BlockFormat, device: Devices) -> dict[str, Te
     record, shape = np.dtype(fields), known(blocks.shape)[:-1]
     memory: dict[str, Any] = {}
     for plane in format.planes:
-        held = np.dtype(numpy_name(format.held(plane)))
+        held = np.dtype(numpy_name(format.memory_dtype(plane)))
         count = math.prod(shape) * plane.count
         memory[plane.name] = _room.take(count * held.itemsize).view(held)
     begin = 0
-    for piece in _pieces(blocks, format.nbytes):
+    for piece in _chunks(blocks, format.nbytes):
         records = piece.view(record)
         for plane in format.planes:
             found = records[plane.name]
@@ -245,11 +246,11 @@ def _split(blocks: Tensor, format: BlockFormat, device: Devices) -> dict[str, Te
 
 def _field_type(plane: Plane, format: BlockFormat) -> str:
     """Bytes that stay as they are, or numbers of which others are made."""
-    kept = format.held(plane) is plane.dtype
+    kept = format.memory_dtype(plane) is plane.dtype
     return f"V{plane.nbytes}" if kept else f"({plane.count},){numpy_name(plane.dtype)}"
 
 
-def _pieces(blocks: Tensor, nbytes: int) -> Iterator[Any]:
+def _chunks(blocks: Tensor, nbytes: int) -> Iterator[Any]:
     """The bytes of blocks, a few at a time while they are in a file: each piece in the memory of the one
     before, which stays in cache.
     """

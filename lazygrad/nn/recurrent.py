@@ -334,28 +334,28 @@ class _Recurrent(Module):
         # what the inputs give to the gates is one product for all times
         given = _projected(x, getattr(self, f"weight_ih{end}"), before).contiguous()
         onto = getattr(self, f"weight_hr{end}", None)
-        step, length = self._step(), x.shape[0]
+        cell, length = self._step(), x.shape[0]
         if not isinstance(length, int):
             raise NotImplementedError(f"{type(self).__name__} over a length that is symbolic: {length}")
 
-        def turn(state: State, given: Tensor) -> tuple[State, Tensor]:
+        def step(state: State, given: Tensor) -> tuple[State, Tensor]:
             hidden = state[0] if self.has_cell else state
-            state = step(given, _projected(hidden, weight, bias), state)
+            state = cell(given, _projected(hidden, weight, bias), state)
             if onto is not None:
                 state = (state[0].dot(onto.transpose(0, 1)), state[1])
             return state, state[0] if self.has_cell else state
 
-        def turn_inside(state: State, given: tuple[Tensor, Tensor]) -> tuple[State, Tensor]:
-            made, output = turn(state, given[0])
+        def inner_step(state: State, given: tuple[Tensor, Tensor]) -> tuple[State, Tensor]:
+            made, output = step(state, given[0])
             if not self.has_cell:
                 return given[1].where(made, state), output
             return tuple(given[1].where(new, old) for new, old in zip(made, state, strict=True)), output
 
         if inside is None:
-            state, outputs = Tensor.scan(turn, state, given, reverse=backwards)
+            state, outputs = Tensor.scan(step, state, given, reverse=backwards)
         else:
             walked = (given, inside.unsqueeze(2).contiguous())
-            state, outputs = Tensor.scan(turn_inside, state, walked, reverse=backwards)
+            state, outputs = Tensor.scan(inner_step, state, walked, reverse=backwards)
         return outputs, state
 
 

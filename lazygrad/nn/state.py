@@ -43,7 +43,7 @@ def get_state_dict(obj: Any, prefix: str = "") -> dict[str, Tensor]:
             found[name] = value
         elif id(value) not in outer:  # a part may know the whole it belongs to
             inside = outer | {id(value)}
-            parts = [(f"{name}.{key}" if name else str(key), part, inside) for key, part in parts_of(value)]
+            parts = [(f"{name}.{key}" if name else str(key), part, inside) for key, part in members_of(value)]
             todo.extend(reversed(parts))
     return found
 
@@ -72,7 +72,7 @@ class Waiting(Hidden):
 
 def need_weights(obj: Any) -> None:
     """Raise where a layer of a model still waits for its first call, and so has no weights to train."""
-    seen: dict[int, Any] = {}
+    visited: dict[int, Any] = {}
     todo = [obj] if Waiting.made else []
     while todo:
         value = todo.pop()
@@ -81,12 +81,12 @@ def need_weights(obj: Any) -> None:
                 f"{value.name}({value.text()}) has no weights before its first call: call the model on an "
                 "example, then ask for its parameters"
             )
-        if id(value) not in seen and not isinstance(value, Tensor):
-            seen[id(value)] = value
-            todo.extend(reversed([part for _, part in parts_of(value)]))
+        if id(value) not in visited and not isinstance(value, Tensor):
+            visited[id(value)] = value
+            todo.extend(reversed([part for _, part in members_of(value)]))
 
 
-def parts_of(value: Any, unsaved: bool = False) -> Iterator[tuple[Any, Any]]:
+def members_of(value: Any, unsaved: bool = False) -> Iterator[tuple[Any, Any]]:
     """What an object consists of: (name, part).
 
     unsaved  also the buffers of a Module that are no part of its state (`register_buffer`)

@@ -73,14 +73,14 @@ def selective_scan(
     if delta_softplus:
         delta = delta.softplus()
 
-    def turn(h: Tensor, given: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+    def step(h: Tensor, given: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
         step, entering, b, c = given
         h = (step.unsqueeze(2) * A).exp() * h + entering.unsqueeze(2) * b.unsqueeze(1)
         return h, (h * c.unsqueeze(1)).sum(2)
 
     begin = Tensor.zeros(batch, dim, state, dtype=u.dtype, device=u.device)
     walked = tuple([x.permute(2, 0, 1).contiguous() for x in (delta, delta * u, B, C)])
-    last, outputs = Tensor.scan(turn, begin, walked)
+    last, outputs = Tensor.scan(step, begin, walked)
     y = outputs.permute(1, 2, 0)
     if D is not None:
         y = y + u * D.unsqueeze(1)
@@ -116,8 +116,8 @@ class Mamba(Module):
         self.d_model, self.d_state = count("d_model", d_model), count("d_state", d_state)
         self.d_conv, self.d_inner = count("d_conv", d_conv), count("expand", expand) * d_model
         rank = self.dt_rank = math.ceil(d_model / 16) if dt_rank is None else count("dt_rank", dt_rank)
-        place: Any = {"device": device, "dtype": dtype}
-        made: Any = {**place, "generator": generator}
+        placement: Any = {"device": device, "dtype": dtype}
+        made: Any = {**placement, "generator": generator}
         inner = self.d_inner
         self.in_proj = Linear(d_model, 2 * inner, bias=False, **made)
         self.conv1d = Conv1d(inner, inner, d_conv, padding=d_conv - 1, groups=inner, **made)
@@ -128,9 +128,9 @@ class Mamba(Module):
         )
         step = _steps(inner, made).maximum(STEP_FLOOR)
         self.dt_proj.bias = parameter(step + (1 - (-step).exp()).log())  # softplus of it is the step
-        rates = Tensor.arange(1, d_state + 1, **place).log()
+        rates = Tensor.arange(1, d_state + 1, **placement).log()
         self.A_log = parameter(rates.unsqueeze(0).expand(inner, d_state))
-        self.D = parameter(Tensor.ones(inner, **place))
+        self.D = parameter(Tensor.ones(inner, **placement))
         self.out_proj = Linear(inner, d_model, bias=False, **made)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -178,12 +178,12 @@ class S4D(Module):
         self.d_model, self.d_state = count("d_model", d_model), count("d_state", d_state, 2)
         if d_state % 2:
             raise ValueError(f"d_state must be even, half of it conjugates of the other, not {d_state}")
-        place: Any = {"device": device, "dtype": dtype}
-        made: Any = {**place, "generator": generator}
+        placement: Any = {"device": device, "dtype": dtype}
+        made: Any = {**placement, "generator": generator}
         pairs = d_state // 2
         self.log_dt = parameter(_steps(d_model, made).log())
-        self.log_A_real = parameter(Tensor.full((d_model, pairs), math.log(0.5), **place))
-        frequencies = Tensor.arange(pairs, **place) * math.pi
+        self.log_A_real = parameter(Tensor.full((d_model, pairs), math.log(0.5), **placement))
+        frequencies = Tensor.arange(pairs, **placement) * math.pi
         self.A_imag = parameter(frequencies.unsqueeze(0).expand(d_model, pairs))
         self.C = parameter(Tensor.randn(d_model, pairs, 2, **made) * 0.5**0.5)
         self.D = parameter(Tensor.randn(d_model, **made))
@@ -203,7 +203,7 @@ class S4D(Module):
         leave = self.C[:, :, 0], self.C[:, :, 1]
         out = 2 * (leave[0] * enter[0] - leave[1] * enter[1]), 2 * (leave[0] * enter[1] + leave[1] * enter[0])
 
-        def turn(h: tuple[Tensor, Tensor], u: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor]:
+        def step(h: tuple[Tensor, Tensor], u: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor]:
             h = (
                 keep[0] * h[0] - keep[1] * h[1] + u.unsqueeze(2),
                 keep[0] * h[1] + keep[1] * h[0],
@@ -211,7 +211,7 @@ class S4D(Module):
             return h, (out[0] * h[0] - out[1] * h[1]).sum(2)
 
         begin = Tensor.zeros(x.shape[0], self.d_model, self.d_state // 2, dtype=x.dtype, device=x.device)
-        _, outputs = Tensor.scan(turn, (begin, begin), x.transpose(0, 1).contiguous())
+        _, outputs = Tensor.scan(step, (begin, begin), x.transpose(0, 1).contiguous())
         y: Tensor = outputs.transpose(0, 1) + x * self.D
         return y
 

@@ -13,7 +13,7 @@ from ..shape import prod, shape_of, shape_text, vmax
 from ..tensor import Tensor, no_grad
 from ..tensor.random.sampling import fork_random
 from .module import Module, Watcher, is_layer, is_parameter, walk_tensors, watched
-from .state import parts_of
+from .state import members_of
 
 
 class SummaryRow(NamedTuple):
@@ -89,7 +89,7 @@ def summary(model: Any, *inputs: Any, **named: Any) -> Summary:
     """
     given = [Tensor.empty(*x) if _is_shape(x) else x for x in inputs]
     layers = list(_layers_in(model))
-    watcher = _Seen()
+    watcher = _Recorded()
     with fork_random(), no_grad(), Tensor.test(), watched(watcher):
         result = model(*given, **named)
     if not isinstance(model, Module):  # which has been seen as any other
@@ -105,7 +105,7 @@ def summary(model: Any, *inputs: Any, **named: Any) -> Summary:
     return Summary(rows, trained, results)
 
 
-class _Seen(Watcher):
+class _Recorded(Watcher):
     """What the layers gave, by their ids, in this thread: a layer may be called several times."""
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class _Seen(Watcher):
         self.bytes[id(module)] = self.bytes.get(id(module), 0) + size
 
 
-def _row(place: SummaryRow, layer: Any, seen: _Seen) -> SummaryRow:
+def _row(place: SummaryRow, layer: Any, seen: _Recorded) -> SummaryRow:
     tensors = _own_tensors(layer)
     return place._replace(
         kind=_called(layer),
@@ -145,13 +145,13 @@ def _called(layer: Any) -> str:
 
 def _layers_in(model: Any) -> Iterable[tuple[str, str, int, Any]]:
     """(path, its end, how many layers it lies in, layer): the model, then what is in it, as it stands."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     todo = [("", "", 0, model)]
     while todo:
         name, label, depth, layer = todo.pop()
-        if id(layer) in seen:
+        if id(layer) in visited:
             continue
-        seen.add(id(layer))
+        visited.add(id(layer))
         yield name, label, depth, layer
         below = [(f"{name}.{key}" if name else key, key, depth + 1, part) for key, part in _below(layer)]
         todo.extend(reversed(below))
@@ -159,7 +159,7 @@ def _layers_in(model: Any) -> Iterable[tuple[str, str, int, Any]]:
 
 def _below(layer: Any) -> Iterable[tuple[str, Any]]:
     """The layers directly under one, also those in lists and dicts."""
-    todo = [(str(key), part) for key, part in parts_of(layer, unsaved=True)][::-1]
+    todo = [(str(key), part) for key, part in members_of(layer, unsaved=True)][::-1]
     seen = {id(layer)}
     while todo:
         key, part = todo.pop()
@@ -169,7 +169,7 @@ def _below(layer: Any) -> Iterable[tuple[str, Any]]:
         if is_layer(part):
             yield key, part
         elif isinstance(part, (list, tuple, dict)):
-            todo.extend(reversed([(f"{key}.{inner}", value) for inner, value in parts_of(part)]))
+            todo.extend(reversed([(f"{key}.{inner}", value) for inner, value in members_of(part)]))
 
 
 def _own_tensors(layer: Any) -> list[Tensor]:

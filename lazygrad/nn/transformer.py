@@ -135,13 +135,13 @@ class TransformerDecoderLayer(_TransformerLayer):
         def attend(x: Tensor) -> Tensor:
             return self.self_attn(x, x, x, tgt_key_padding_mask, need_weights=False, attn_mask=tgt_mask)[0]
 
-        def look(x: Tensor) -> Tensor:
+        def heads_view(x: Tensor) -> Tensor:
             return self.multihead_attn(
                 x, memory, memory, memory_key_padding_mask, need_weights=False, attn_mask=memory_mask
             )[0]
 
         x = self._added(tgt, self.norm1, attend)
-        x = self._added(x, self.norm2, look)
+        x = self._added(x, self.norm2, heads_view)
         return self._added(x, self.norm3, self._feed)
 
 

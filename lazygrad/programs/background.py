@@ -50,12 +50,12 @@ class Background:
             self._end()  # of a thread that had no memory to go on
             self._interval = sys.getswitchinterval()
             try:
-                self._thread = Working(self._work)
+                self._thread = Working(self._run)
                 sys.setswitchinterval(min(SWITCH_S, self._interval))
                 return
             except NoThread:
                 pass
-        self._work()
+        self._run()
 
     def is_working(self) -> bool:
         """Whether there is a thread: else nobody does what waits, until the next `submit`."""
@@ -69,7 +69,7 @@ class Background:
                 return done.is_set()
         return True
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         while True:
             with self._lock:
                 if not self._jobs:

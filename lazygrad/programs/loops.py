@@ -35,8 +35,8 @@ def loop_program(device: str, ast: UOp, plan: LoopPlan, find: Find) -> tuple[Any
     ]
     programs = [runner.program for runner in runners]
     if native is None:
-        return spec, TurnByTurn(device, plan, loop_arrays(ast), programs, values)
-    return spec, AllTurns(native, plan, loop_arrays(ast), programs, values)
+        return spec, PythonLoop(device, plan, loop_arrays(ast), programs, values)
+    return spec, WholeLoop(native, plan, loop_arrays(ast), programs, values)
 
 
 def launch_words(program: Any) -> list[int]:
@@ -44,7 +44,7 @@ def launch_words(program: Any) -> list[int]:
     return [program.address, *getattr(program, "region", (0, 1)), THREADS.value]
 
 
-class TurnByTurn:
+class PythonLoop:
     """A loop whose kernels Python starts."""
 
     def __init__(
@@ -58,7 +58,7 @@ class TurnByTurn:
         self.device, self.plan, self.arrays = device, plan, arrays
         self.programs, self.values = programs, values
 
-    def another(self) -> TurnByTurn:
+    def another(self) -> PythonLoop:
         """What a list of kernels that is replayed starts: nothing of it belongs to one call."""
         return self
 
@@ -68,20 +68,20 @@ class TurnByTurn:
         start = time.perf_counter()
         opened, plan = Device[self.device], self.plan
         part = opened.allocator._offset
-        for turn in range(plan.turns):
+        for turn in range(plan.iterations):
             memory = []
-            for place in plan.places:
-                array, begin = place.in_turn(turn)
+            for place in plan.slots:
+                array, begin = place.in_iteration(turn)
                 memory.append(part(handles[self.arrays[array]], place.nbytes, begin))
             for launch, program, values in zip(plan.launches, self.programs, self.values, strict=True):
-                program(tuple([memory[n] for n in launch.places]), values)
+                program(tuple([memory[n] for n in launch.slots]), values)
         if not wait:
             return None
         opened.synchronize()
         return time.perf_counter() - start
 
 
-class AllTurns:
+class WholeLoop:
     """A loop as one native call. `address` is called as a kernel's entry, with `words` as its integers."""
 
     def __init__(
@@ -95,7 +95,7 @@ class AllTurns:
         self.keep_alive = (native, programs)
         self.address = native.address
         numbers = sorted({n for each in values for n in each})
-        first = len(plan.places)
+        first = len(plan.slots)
         place_of = {number: first + n for n, number in enumerate(numbers)}
         rows: list[int] = []
         threads = []
@@ -105,20 +105,20 @@ class AllTurns:
             for number in own:
                 place_of.setdefault(number, first + len(place_of))
             threads.append(len(rows) + 3)
-            rows += [*launch_words(program), len(launch.places), len(wanted), *launch.places]
+            rows += [*launch_words(program), len(launch.slots), len(wanted), *launch.slots]
             rows += [place_of[number] for number in wanted]
-        places: list[int] = []
-        for place in plan.places:
+        slots: list[int] = []
+        for place in plan.slots:
             ends = ((arrays[array], begin) for array, begin in (place.even, place.odd, place.instead))
             even, odd, instead = ends
-            places += [*even, *odd, place.step, place.at, *instead]
-        head = [plan.turns, len(plan.places), len(place_of), arrays[len(plan.outputs)], plan.block]
+            slots += [*even, *odd, place.step, place.at, *instead]
+        head = [plan.iterations, len(plan.slots), len(place_of), arrays[len(plan.outputs)], plan.block]
         head.append(len(plan.launches))
-        table = [*head, *places, *place_of, *rows]
+        table = [*head, *slots, *place_of, *rows]
         self.table = (ctypes.c_int64 * len(table))(*table)
         self.words = (ctypes.addressof(self.table),)
         self._threads = [len(table) - len(rows) + at for at in threads]
-        self._inner = [program for program in programs if isinstance(program, AllTurns)]
+        self._inner = [program for program in programs if isinstance(program, WholeLoop)]
         self._entry = ctypes.CFUNCTYPE(
             None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_int32
         )(native.address)

@@ -38,7 +38,7 @@ class Runner:
     program: Program
     vars: tuple[UOp, ...]
     runs: int = 0
-    seen: int = 0  #: its runs when room was last made
+    counted: int = 0  #: its runs when room was last made
 
 
 Key = tuple[str, UOp, tuple[Any, ...]]
@@ -199,11 +199,11 @@ def _forget_unused() -> None:
     """Where there are too many runners forget half: those that ran least since the last time."""
     if len(method_cache) >= MAX_PROGRAMS:
         runners = list(method_cache.items())
-        runners.sort(key=lambda item: item[1].runs - item[1].seen)
+        runners.sort(key=lambda item: item[1].runs - item[1].counted)
         for key, _ in runners[: len(runners) // 2]:
             method_cache.pop(key, None)
         for _, runner in runners[len(runners) // 2 :]:
-            runner.seen = runner.runs
+            runner.counted = runner.runs
 
 
 def _make_room(kept: dict[Key, Any]) -> None:

@@ -121,7 +121,7 @@ class ProgramSpec:
         return function_name(self.name)
 
     @property
-    def pieces(self) -> int:
+    def thread_chunks(self) -> int:
         """In how many pieces a CPU runs it: the amount of its THREAD opt, the greatest of its nests'."""
         return max((opt.amount for opt in self.applied_opts if opt.op.name == "THREAD"), default=1)
 

@@ -41,16 +41,16 @@ def _multiple_of(node: UOp) -> int:
     return 1
 
 
-def reads_panels(node: UOp) -> bool:
+def reads_packed(node: UOp) -> bool:
     """Whether a step of a linear program multiplies matrices that an instruction reads from panels."""
     return node.op is Ops.WMMA and node.arg.columns > 0 and node.arg.turned is None
 
 
-def alignment_for_panels(memory: UOp, uops: Iterable[UOp]) -> int:
+def alignment_for_packed(memory: UOp, uops: Iterable[UOp]) -> int:
     """Bytes that a workgroup's memory begins at a multiple of for who reads panels of it; 0 = nobody does."""
     assert isinstance(memory.dtype, PtrDType)
-    for node in filter(reads_panels, uops):
-        for factor, panel in zip(node.src[node.arg.sums :], node.arg.panels, strict=True):
+    for node in filter(reads_packed, uops):
+        for factor, panel in zip(node.src[node.arg.sums :], node.arg.tiles, strict=True):
             if factor.src[0] is memory:
                 return int(panel.alignment * panel.itemsize)
     return 0

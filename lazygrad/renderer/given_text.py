@@ -191,7 +191,7 @@ _CUDA_POINTER = re.compile(r"\s*(?:const\s+)?([\w:\s]+?)\s*(?:\bconst\s*)?\*\s*"
 def _with_pointers(pointer: re.Pattern[str], space: str, what: str, before: str) -> Callable[..., str]:
     """Kernels that take nothing but pointers, of which the memory is `space`."""
 
-    def written(text: SourceText, places: Sequence[int]) -> str:
+    def rendered(text: SourceText, places: Sequence[int]) -> str:
         head = _head(text)
         found = [pointer.fullmatch(parameter) for parameter in head.listed]
         if len(found) != len(places) or not all(found):
@@ -204,7 +204,7 @@ def _with_pointers(pointer: re.Pattern[str], space: str, what: str, before: str)
         ]
         return _launched(text, head, before, taken, named)
 
-    return written
+    return rendered
 
 
 _METAL_POINTER = re.compile(

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..dtype import DTYPES_BY_NAME, DType, truncation
 from ..ir.ops import from_bits, to_bits
-from ..target import Panel, TensorCore
+from ..target import PackedTile, TensorCore
 
 WARP = 32
 #: Rows of factors, or columns: of each the numbers in its steps.
@@ -24,7 +24,7 @@ Factor = Sequence[Sequence[Any]]
 
 def described(core: TensorCore) -> str:
     """What `products_of_warps` must know of an instruction, as Python text."""
-    panels = [panel and astuple(panel) for panel in core.panels] if core.columns else [None, None]
+    panels = [panel and astuple(panel) for panel in core.tiles] if core.columns else [None, None]
     names = f"{core.element.name!r}, {core.total.name!r}"
     return f"({names}, {core.steps}, {core.unread}, {core.warps}, {core.columns}, {core.turned}, *{panels})"
 
@@ -33,10 +33,10 @@ def described(core: TensorCore) -> str:
 def _core(
     element: str, total: str, steps: int, unread: int, warps: int, columns: int, turned: Any, *panels: Any
 ) -> TensorCore:
-    rows, other = (Panel(*panel) if panel else None for panel in panels)
+    rows, other = (PackedTile(*panel) if panel else None for panel in panels)
     types = DTYPES_BY_NAME[element], DTYPES_BY_NAME[total]
     made = TensorCore(types[0], steps, types[1], unread=unread, warps=warps, columns=columns)
-    return replace(made, panels=(rows, other), turned=turned)
+    return replace(made, tiles=(rows, other), turned=turned)
 
 
 def products_of_warps(stopped: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
@@ -45,13 +45,13 @@ def products_of_warps(stopped: Sequence[Any], sizes: Sequence[int]) -> list[Any]
     thread's words, or of each matrix (memory, place of the first element, whether the memory holds bits); or
     of a row of 16 bytes, another one for each thread.
     """
-    order = sorted(range(len(stopped)), key=lambda n: _place_in_launch(n, sizes))
+    order = sorted(range(len(stopped)), key=lambda n: _launch_index(n, sizes))
     core = _core(*stopped[0][1])
     together = WARP * (core.warps if core.columns else 1)
     answers: list[Any] = [None] * len(stopped)
     for begin in range(0, len(order), together):
         threads = [stopped[n] for n in order[begin : begin + together]]
-        found = _held if not core.columns else _read if core.turned is None else _loaded
+        found = _fragments if not core.columns else _read if core.turned is None else _loaded
         rows, columns = found(threads, core)
         for number, thread in enumerate(order[begin : begin + together]):
             answers[thread] = _sums(number, stopped[thread][2], rows, columns, core)
@@ -60,7 +60,7 @@ def products_of_warps(stopped: Sequence[Any], sizes: Sequence[int]) -> list[Any]
 
 def exchanged(stopped: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
     """What a SHUFFLE gives each thread. `stopped`: (place, in which bit threads' numbers differ, value)."""
-    numbers = [_place_in_launch(n, sizes) for n in range(len(stopped))]
+    numbers = [_launch_index(n, sizes) for n in range(len(stopped))]
     values = {number: stop[2] for number, stop in zip(numbers, stopped, strict=True)}
     others = [number ^ stop[1] for number, stop in zip(numbers, stopped, strict=True)]
     for number, other in zip(numbers, others, strict=True):
@@ -69,7 +69,7 @@ def exchanged(stopped: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
     return [values[other] for other in others]
 
 
-def _place_in_launch(number: int, sizes: Sequence[int]) -> int:
+def _launch_index(number: int, sizes: Sequence[int]) -> int:
     """A thread's number in the launch, where x is the fastest."""
     places = []
     for size in reversed(sizes):
@@ -81,7 +81,7 @@ def _place_in_launch(number: int, sizes: Sequence[int]) -> int:
     return found
 
 
-def _held(threads: Sequence[Any], core: TensorCore) -> tuple[Factor, Factor]:
+def _fragments(threads: Sequence[Any], core: TensorCore) -> tuple[Factor, Factor]:
     """The rows and the columns whose words the threads of a warp hold."""
     rows = [[0] * core.steps for _ in range(16)]
     columns = [[0] * core.steps for _ in range(8)]
@@ -100,7 +100,7 @@ def _read(threads: Sequence[Any], core: TensorCore) -> tuple[Factor, Factor]:
     """The rows and the columns that lie in memory; all threads of the warps name the same place."""
     found = []
     for which, count in enumerate((16 * core.warps, core.columns)):
-        (memory, place, as_bits), panel = threads[0][-1][which], core.panels[which]
+        (memory, place, as_bits), panel = threads[0][-1][which], core.tiles[which]
         assert panel is not None  # a product that is read from memory has both
         if len(threads) != WARP * core.warps or any(each[-1][which][1] != place for each in threads):
             raise RuntimeError("the threads of a group of warps multiply different matrices")

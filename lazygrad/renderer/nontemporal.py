@@ -32,25 +32,27 @@ def nontemporal_stores(uops: Sequence[UOp], target: Target) -> frozenset[UOp]:
     """The STOREs of a linear program that should go past the target's caches."""
     if not target.past_caches or not target.memory.caches:
         return frozenset()
-    turns: list[int] = []  # of the loops that are open
-    written: dict[UOp, int] = {}
+    iterations: list[int] = []  # of the loops that are open
+    stored: dict[UOp, int] = {}
     read: set[UOp] = set()
     found: list[UOp] = []
     for node in uops:
         if node.op is Ops.RANGE:
-            turns.append(max(bounds(node.src[-1])[1] - bounds(node.src[0])[0], 0) if len(node.src) > 1 else 1)
+            iterations.append(
+                max(bounds(node.src[-1])[1] - bounds(node.src[0])[0], 0) if len(node.src) > 1 else 1
+            )
         elif node.op is Ops.ENDRANGE:
-            turns.pop()
+            iterations.pop()
         elif node.op is Ops.LOAD:
             read.add(node.src[0].src[0])
         elif node.op is Ops.STORE:
             buffer, nbytes = node.src[0].src[0], _nbytes(node)
-            written[buffer] = written.get(buffer, 0) + nbytes * math.prod(turns)
+            stored[buffer] = stored.get(buffer, 0) + nbytes * math.prod(iterations)
             if _writes_whole_lines(node, nbytes, target.past_caches):
                 found.append(node)
     return frozenset(
         store for store in found
-        if min(written[store.src[0].src[0]], bytes_of(store.src[0].src[0])) >= target.memory.caches[-1]
+        if min(stored[store.src[0].src[0]], bytes_of(store.src[0].src[0])) >= target.memory.caches[-1]
         and store.src[0].src[0] not in read
     )  # fmt: skip
 

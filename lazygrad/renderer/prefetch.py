@@ -12,8 +12,8 @@ of numbers in packed blocks, fills the core's window with that, and waits. So it
   it: the rows of a matrix that is multiplied with a vector;
 - that the first cache does not hold, all of them together.
 
-A buffer of which less is read in a turn is asked for less far ahead: all as many turns. `Memory.ahead` says
-how many bytes, where it was measured that this is worth its instructions.
+A buffer of which less is read in a turn is asked for less far ahead: all as many turns. `Memory.prefetched`
+says how many bytes, where it was measured that this is worth its instructions.
 
 `Memory.computing` says the same of two other kinds of kernels, for buffers that the second cache does not
 hold and that each loop reads from end to end:
@@ -45,11 +45,11 @@ def prefetched_loads(uops: Sequence[UOp], target: Target) -> dict[UOp, int]:
 
 
 def _of_products(uops: Sequence[UOp], target: Target) -> dict[UOp, int]:
-    if not target.memory.ahead:
+    if not target.memory.prefetched:
         return {}
     open_loops: list[UOp] = []
     loads: dict[UOp, list[UOp]] = {}
-    turns: dict[UOp, tuple[UOp, ...]] = {}
+    iterations: dict[UOp, tuple[UOp, ...]] = {}
     for node in uops:
         if node.op is Ops.RANGE:
             open_loops.append(node)
@@ -57,17 +57,17 @@ def _of_products(uops: Sequence[UOp], target: Target) -> dict[UOp, int]:
             open_loops.pop()
         elif node.op is Ops.LOAD and node.src[0].op is Ops.INDEX:
             loads.setdefault(node.src[0].src[0], []).append(node)
-            turns[node] = tuple(open_loops)
+            iterations[node] = tuple(open_loops)
     found = {
         buffer: sum([_nbytes(load) for load in some])
         for buffer, some in loads.items()
-        if _is_read_once(buffer, some, turns)
+        if _is_read_once(buffer, some, iterations)
     }
     if sum([bytes_of(buffer) for buffer in found]) <= target.memory.sizes[0]:
         return {}
     most = max(found.values(), default=1)
     return {
-        load: target.memory.ahead * nbytes // most
+        load: target.memory.prefetched * nbytes // most
         for buffer, nbytes in found.items()
         for load in loads[buffer]
     }
@@ -101,11 +101,11 @@ def _is_read_once(buffer: UOp, loads: list[UOp], turns: dict[UOp, tuple[UOp, ...
             return False
         if not all(loop in below for loop in around):
             return False
-    at_most = sum([load.dtype.count for load in loads]) * math.prod([turns_of(loop) for loop in around])
+    at_most = sum([load.dtype.count for load in loads]) * math.prod([iterations_of(loop) for loop in around])
     return dtype.size <= at_most < 2 * dtype.size  # the last block of a sum in blocks may have fewer turns
 
 
-def turns_of(loop: UOp) -> int:
+def iterations_of(loop: UOp) -> int:
     """The most turns of a loop."""
     first = bounds(loop.src[0])[0] if len(loop.src) > 1 else 0
     return max(bounds(loop.src[-1])[1] - first, 0)
@@ -134,9 +134,9 @@ class _Walk:
             return None
         if not all(any(loop in load.src[0].src[1].toposort() for load in loads) for loop in self.around):
             return None
-        every = nbytes * math.prod(map(turns_of, self.around))
+        every = nbytes * math.prod(map(iterations_of, self.around))
         whole = bytes_of(buffer)  # the last lines of rows may be loaded behind the loop
-        return nbytes * turns_of(loop) if 3 * whole <= 4 * every < 8 * whole else None
+        return nbytes * iterations_of(loop) if 3 * whole <= 4 * every < 8 * whole else None
 
 
 def _of_computing(uops: Sequence[UOp], target: Target) -> dict[UOp, int]:
@@ -193,11 +193,11 @@ def _walks(uops: Sequence[UOp], target: Target) -> list[_Walk]:
 
 def _step(place: UOp, loop: UOp) -> int | None:
     """By how many elements a turn of a loop moves a place; None where only the data knows."""
-    first, second = (_place_at(place, loop, turn) for turn in (0, 1))
+    first, second = (_index_at(place, loop, turn) for turn in (0, 1))
     return None if first is None or second is None else second - first
 
 
-def _place_at(place: UOp, loop: UOp, turn: int) -> int | None:
+def _index_at(place: UOp, loop: UOp, turn: int) -> int | None:
     """A place in this turn of a loop, in the first one of all others."""
     values: dict[UOp, int] = {}
     for node in place.toposort():

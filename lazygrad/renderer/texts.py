@@ -45,7 +45,7 @@ def write(nodes: Iterable[UOp], rows: PatternMatcher, ctx: Writer, language: str
                 if text:
                     ctx.keep(node, text)
                 if asked:
-                    tell("render", row.place(), node, "\n".join(ctx.lines[before:]) or text)
+                    tell("render", row.file_and_line(), node, "\n".join(ctx.lines[before:]) or text)
                 break
         else:
             what = f"{node.op} of {node.dtype!r}" + ("" if node.arg is None else f" ({node.arg!r})")

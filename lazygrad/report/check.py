@@ -18,7 +18,7 @@ from ..codegen.compile import stages
 from ..codegen.differences import differing, values_of
 from ..codegen.intervals import epsilon, roundings, with_bounds
 from ..codegen.nests import nests_of
-from ..codegen.one_pass import stores_apart
+from ..codegen.one_pass import single_store_kernels
 from ..codegen.own_kernel import is_given_text, own_kernel
 from ..config import CHECK, Context
 from ..device import Buffer, Device
@@ -91,7 +91,7 @@ class Checker:
 
     def _interpret(self, ast: UOp, memory: Sequence[Buffer]) -> None:
         """Run a kernel in the interpreter; `memory` by the numbers of its DEFINE_GLOBALs."""
-        for part in stores_apart(ast):
+        for part in single_store_kernels(ast):
             numbers = sorted({node.arg for node in part.toposort() if node.op is Ops.DEFINE_GLOBAL})
             with Context(NOOPT=1):
                 runner = get_runner(INTERPRETER, part)
@@ -206,7 +206,7 @@ class Checker:
         text = (
             f"kernel {spec.function_name} on {buffer.device} computes {here!r} "
             f"where the interpreter computes {there!r}\n"
-            f"  at element {self._place(number, at)}; {differ} of {got.size} differ, "
+            f"  at element {self._index_text(number, at)}; {differ} of {got.size} differ, "
             f"by {most:.6g} at most\n"
             f"  from {_lines(item)}\n"
             f"  opts {list(spec.applied_opts)}\n"
@@ -214,7 +214,7 @@ class Checker:
         )
         raise CheckError(text, spec.function_name, item.metadata, number, at, here, there)
 
-    def _place(self, number: int, at: int) -> str:
+    def _index_text(self, number: int, at: int) -> str:
         """An element of an output as the user counts."""
         buffer = self.item.bufs[number]
         store = next(store for store in self.item.ast.src if store.src[0].arg == number)
@@ -365,7 +365,7 @@ class Checker:
                 inputs = "were finite" if no_infinity else "had no NaN"
                 text = (
                     f"kernel {name} on {buffer.device} makes the first {value!r}; its inputs {inputs}\n"
-                    f"  at element {self._place(number, at)}; {int(found.sum())} of {values.size} such\n"
+                    f"  at element {self._index_text(number, at)}; {int(found.sum())} of {values.size} such\n"
                     f"  from {_lines(self.item)}"
                 )
                 raise CheckError(text, name, self.item.metadata, number, at, value)
@@ -413,12 +413,12 @@ def _conditions(index: UOp) -> list[tuple[UOp, UOp]]:
         return []
     found = []
     stack: list[tuple[UOp, tuple[UOp, ...]]] = [(index.src[0], ())]
-    seen: set[tuple[UOp, tuple[UOp, ...]]] = set()
+    visited: set[tuple[UOp, tuple[UOp, ...]]] = set()
     while stack:
         node, views = asked = stack.pop()
-        if asked in seen:
+        if asked in visited:
             continue
-        seen.add(asked)
+        visited.add(asked)
         if node.op is Ops.CHECK:
             stack.append((node.src[0], views))
         elif node.op is Ops.AND:

@@ -35,7 +35,7 @@ def print_forms(item: ScheduleItem, runner: Runner) -> None:
     loop = loop_of(item.ast)
     if loop is not None:
         if DEBUG >= 3:
-            show(f"{shown_name(item.ast, spec)}: {loop.turns} turns of {len(loop.launches)} kernels")
+            show(f"{shown_name(item.ast, spec)}: {loop.iterations} turns of {len(loop.launches)} kernels")
         for ast in dict.fromkeys(launch.ast for launch in loop.launches):
             print_forms(item._replace(ast=ast, kernel=ast), get_runner(device.name, ast))
         return
@@ -85,15 +85,15 @@ def reasons(item: ScheduleItem) -> list[str]:
         readers = boundary.readers
         read = f", read by {readers} kernel{'s' if readers > 1 else ''}" if readers else ""
         trip = f"{buffer.nbytes * (1 + readers):,} bytes{read}"
-        by = _asked_by(boundary.origin)
+        by = _origin_text(boundary.origin)
         lines.append(f"stores {buffer.size:,} {buffer.dtype!r}: {boundary.reason}; {trip}{by}")
     for kept in item.kernel.facts.get("staged_rows", ()):
-        by = _asked_by(kept.origin)
+        by = _origin_text(kept.origin)
         lines.append(f"kept in the kernel, a row of {kept.nbytes:,} bytes: several loops need it{by}")
     return lines
 
 
-def _asked_by(origin: Any) -> str:
+def _origin_text(origin: Any) -> str:
     if origin is None:
         return ""
     return f" ({origin.name}{', ' + origin.line if origin.line else ''})"

@@ -132,7 +132,7 @@ class Profile:
         calls = tuple(dict.fromkeys(getattr(each, "name", str(each)) for each in metadata))
         shown = " ".join(name.split()) if item.ast.op in TRANSFERS else plain_name(item.ast, name)
         self._add(
-            item.bufs[0].device, shown, calls, line, written_shape(item.ast, item.bufs), seconds, ops, moved
+            item.bufs[0].device, shown, calls, line, output_shape(item.ast, item.bufs), seconds, ops, moved
         )
 
     def note_batch(self, device: str, name: str, seconds: float, ops: int, moved: int) -> None:
@@ -269,7 +269,7 @@ def code_at(line: str) -> str:
     return linecache.getline(path, int(number)).strip() if number.isdecimal() else ""
 
 
-def written_shape(ast: UOp, bufs: Sequence[Buffer]) -> str:
+def output_shape(ast: UOp, bufs: Sequence[Buffer]) -> str:
     """The shape of what a kernel writes, without axes of size 1; of the largest where it writes several."""
     if ast.op in TRANSFERS:
         return shape_text((bufs[0].size,))

@@ -70,7 +70,7 @@ class Roofline(NamedTuple):
 #: (kind of device, number of threads) → what was measured.
 _known: dict[tuple[str, int], Roofline | None] = {}
 #: Those that were measured in this process.
-_asked: set[tuple[str, int]] = set()
+_measured_here: set[tuple[str, int]] = set()
 
 
 def roofline(name: str) -> Roofline | None:
@@ -81,7 +81,7 @@ def roofline(name: str) -> Roofline | None:
     key = device.kind, THREADS.value
     with planning:
         if key not in _known:
-            _known[key] = _kept_or_measured(device, TIMES)
+            _known[key] = _cached_or_measured(device, TIMES)
         return _known[key]
 
 
@@ -92,18 +92,18 @@ def reached(name: str, seconds: float, ops: int, touched: int) -> str:
         device = Device[name]
         key = device.kind, THREADS.value
         with planning:
-            if key not in _asked:
-                found = _known[key] = _kept_or_measured(device)
+            if key not in _measured_here:
+                found = _known[key] = _cached_or_measured(device)
     return "" if found is None else found.share(seconds, ops, touched)
 
 
 def forget() -> None:
     """Measure again when asked again (what is on disk stays)."""
     _known.clear()
-    _asked.clear()
+    _measured_here.clear()
 
 
-def _kept_or_measured(device: CompiledDevice, times: int | None = None) -> Roofline | None:
+def _cached_or_measured(device: CompiledDevice, times: int | None = None) -> Roofline | None:
     """The best of what is on disk and, if that was measured fewer than so many `times`, of now."""
     if device.compiler is None:
         return None
@@ -111,7 +111,7 @@ def _kept_or_measured(device: CompiledDevice, times: int | None = None) -> Roofl
     kept = diskcache_get(TABLE, key)
     count, found = kept or (0, [])
     if times is None or count < times:
-        _asked.add((device.kind, THREADS.value))
+        _measured_here.add((device.kind, THREADS.value))
         found = best(found, _measured(device))
         diskcache_put(TABLE, key, [count + 1, found])
     if not found:
@@ -140,7 +140,7 @@ def _measured(device: CompiledDevice) -> Any:
         try:
             caches: list[list[float]] = []
             rates: list[float] = []
-            held = _held(device.target)
+            held = _cache_bytes(device.target)
             for touched in [*(size // 2 for size in held), max(FAR, BEYOND * held[-1])]:
                 if rates and touched / rates[-1] > SLOW:
                     break
@@ -163,7 +163,7 @@ def _measured(device: CompiledDevice) -> Any:
     return [ops, caches, memory]
 
 
-def _held(target: Target) -> list[int]:
+def _cache_bytes(target: Target) -> list[int]:
     """Bytes that each cache holds for the threads of now: all but the last are a core's own."""
     *own, shared = target.memory.sizes
     return [size * max(1, min(THREADS.value, target.threads)) for size in own] + [shared]

@@ -12,16 +12,16 @@ from typing import Any
 
 from ..device import Graph, Launch
 from ._cuda_driver import Arguments, Connection
-from ._parts import in_parts
+from ._segments import in_segments
 
 
 class _Node:
     """A kernel of the graph: its arguments, and where they come from."""
 
     def __init__(self, gpu: Connection, launch: Launch) -> None:
-        self.program, self.places, self.values = launch
+        self.program, self.slots, self.values = launch
         program: Any = self.program
-        self.arguments = Arguments(len(self.places), len(self.values))
+        self.arguments = Arguments(len(self.slots), len(self.values))
         self.parameters = parameters = gpu.driver.CUDA_KERNEL_NODE_PARAMS()
         parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ = program.groups
         parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ = program.local
@@ -30,7 +30,7 @@ class _Node:
 
     def set(self, addresses: Sequence[int], integers: Sequence[int]) -> None:
         """The arguments of the next launch."""
-        given = [addresses[place] for place in self.places]
+        given = [addresses[place] for place in self.slots]
         self.parameters.func = self.program.function_for(given)  # type: ignore[attr-defined]
         self.arguments.set(given, [integers[value] for value in self.values])
 
@@ -43,11 +43,11 @@ class CUDAGraph:
         self.nodes = [_Node(gpu, launch) for launch in launches]
         self.name = f"a graph of {len(self.nodes)} kernels, {self.nodes[0].program.spec.name} first"  # type: ignore[attr-defined]
         #: place of a handle or of an integer → the kernels that take it
-        self.of_place: dict[int, list[_Node]] = {}
+        self.of_slot: dict[int, list[_Node]] = {}
         self.of_value: dict[int, list[_Node]] = {}
         for node in self.nodes:
-            for place in set(node.places):
-                self.of_place.setdefault(place, []).append(node)
+            for place in set(node.slots):
+                self.of_slot.setdefault(place, []).append(node)
             for value in set(node.values):
                 self.of_value.setdefault(value, []).append(node)
         self.runnable: Any = None
@@ -56,7 +56,7 @@ class CUDAGraph:
 
     def __call__(self, handles: Sequence[Any], integers: Sequence[int]) -> None:
         gpu, driver = self.gpu, self.gpu.driver
-        addresses = {place: handles[place].buffer.address + handles[place].offset for place in self.of_place}
+        addresses = {place: handles[place].buffer.address + handles[place].offset for place in self.of_slot}
         numbers = {value: integers[value] for value in self.of_value}
         with gpu.entered():
             if self.runnable is None:
@@ -66,7 +66,7 @@ class CUDAGraph:
             gpu.last = self.name
             gpu.checked(f"run {self.name}", driver.cuGraphLaunch(self.runnable, gpu.stream))
             gpu.tick = tick = gpu.tick + 1
-            for place in self.of_place:
+            for place in self.of_slot:
                 handles[place].buffer.used = tick
 
     def _make(self, addresses: dict[int, int], integers: dict[int, int]) -> None:
@@ -87,7 +87,7 @@ class CUDAGraph:
         gpu, driver = self.gpu, self.gpu.driver
         changed: dict[_Node, None] = {}
         for users, now, before in (
-            (self.of_place, addresses, self.addresses),
+            (self.of_slot, addresses, self.addresses),
             (self.of_value, integers, self.integers),
         ):
             if now != before:
@@ -105,6 +105,6 @@ class CUDAGraph:
 
 def graph_of(gpu: Connection, launches: Sequence[Launch]) -> Graph:
     """What runs a list: kernels of this GPU that follow each other as one graph."""
-    return in_parts(
+    return in_segments(
         launches, lambda program: hasattr(program, "function_for"), lambda run: CUDAGraph(gpu, run)
     )

@@ -96,7 +96,7 @@ class HostAllocator(Allocator):
         exporter: Any = numpy.frombuffer(handle.bytes, numpy.uint8, handle.nbytes)
         return memoryview(exporter)
 
-    def _look_at(self, handle: Memory) -> memoryview | None:
+    def _view_of(self, handle: Memory) -> memoryview | None:
         return handle.bytes[: handle.nbytes]
 
     def _offset(self, handle: Memory, nbytes: int, offset: int) -> Memory:

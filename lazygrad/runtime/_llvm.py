@@ -18,7 +18,7 @@ from ._mappings import check_space
 llvm_lock = lock_across_fork()
 
 
-def apart(work: Callable[..., Any]) -> Callable[..., Any]:
+def on_own_thread(work: Callable[..., Any]) -> Callable[..., Any]:
     """The same on a thread of its own, when the main thread asks: only that one has signals, and Ctrl-C
     between two steps of llvmlite frees memory twice, or leaves its lock taken for ever. Who asked stops
     waiting at once; the work is done to its end. Where there is no thread to be had it is done here.
@@ -52,14 +52,14 @@ class CodeGenerator(Compiler):
     llvm: Any
     machine: Any
 
-    @apart
+    @on_own_thread
     def compile(self, source: str) -> bytes:
         check_space(source)
         with llvm_lock:
             code: bytes = self.machine.emit_object(self._module(source))
         return code
 
-    @apart
+    @on_own_thread
     def disassemble(self, source: str) -> str:
         """The instructions that LLVM makes of the text."""
         check_space(source)
@@ -79,7 +79,7 @@ class CodeGenerator(Compiler):
 class CrossCompiler(CodeGenerator):
     """The one for a processor that need not be here: its object files are not loaded."""
 
-    @apart
+    @on_own_thread
     def __init__(self, processor: Processor) -> None:
         llvm = self.llvm = llvmlite_binding()
         self.processor = processor

@@ -49,39 +49,39 @@ class _Slot:
         self.range = (0, len(given))
         self.commands: Any = None
         #: of each command it, and where its integers begin
-        self.written: list[tuple[Any, int]] = []
-        self.places: list[list[tuple[Any, int]]] = [[] for _ in given]
+        self.outputs: list[tuple[Any, int]] = []
+        self.regions: list[list[tuple[Any, int]]] = [[] for _ in given]
         self.values: list[list[int]] = [[] for _ in given]
         at = 0
         for number, (_, _, vals) in enumerate(given):
-            self.written.append((self.buffer.indirectComputeCommandAtIndex_(number), at))
+            self.outputs.append((self.buffer.indirectComputeCommandAtIndex_(number), at))
             at += APART * len(vals)
         self.tell(given)
 
     def knows(self, given: Sequence[Given]) -> bool:
         """Whether this is what it was told."""
         return all(
-            places == _places(handles) and values == list(vals)
-            for places, values, (_, handles, vals) in zip(self.places, self.values, given, strict=True)
+            places == _regions(handles) and values == list(vals)
+            for places, values, (_, handles, vals) in zip(self.regions, self.values, given, strict=True)
         )
 
     def tell(self, given: Sequence[Given]) -> None:
         """What is not as it was; the GPU must be done with it."""
         for number, (program, handles, vals) in enumerate(given):
-            now = _places(handles)
-            if now != self.places[number]:
+            now = _regions(handles)
+            if now != self.regions[number]:
                 self._write(number, program, now, len(vals))
             if self.values[number] != list(vals):
-                at = self.written[number][1]
+                at = self.outputs[number][1]
                 for place, (form, value) in enumerate(zip(program.values, vals, strict=True)):
                     form.pack_into(self.view, at + APART * place, value)
-            self.places[number], self.values[number] = now, list(vals)
+            self.regions[number], self.values[number] = now, list(vals)
 
     def _write(self, number: int, program: Any, places: Sequence[tuple[Any, int]], integers: int) -> None:
         """A command, whole. One that was written is reset before, and barriers are set before the command is
         encoded ("MTLIndirectComputeCommand", Apple's documentation of Metal).
         """
-        command, at = self.written[number]
+        command, at = self.outputs[number]
         command.reset()
         command.setComputePipelineState_(program.pipeline)
         for index, (memory, offset) in enumerate(places):
@@ -95,12 +95,12 @@ class _Slot:
     def encode(self, encoder: Any, usage: int) -> None:
         """The command that starts them all; Metal is told which memory they use."""
         encoder.useResource_usage_(self.integers, usage)
-        for memory in {id(m): m for places in self.places for m, _ in places}.values():
+        for memory in {id(m): m for places in self.regions for m, _ in places}.values():
             encoder.useResource_usage_(memory.metal, usage)
         encoder.executeCommandsInBuffer_withRange_(self.buffer, self.range)
 
 
-def _places(handles: Sequence[Any]) -> list[tuple[Any, int]]:
+def _regions(handles: Sequence[Any]) -> list[tuple[Any, int]]:
     return [(handle.buffer, handle.offset) for handle in handles]
 
 

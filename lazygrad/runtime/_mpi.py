@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..dtype import DType
-from ._rank_messages import KINDS, Group, Phase
+from ._rank_messages import COLLECTIVES, Group, Phase
 
 #: A wait asks without a pause for so many seconds, then lets others run in between, then sleeps.
 SPIN, PAUSE, SLEEP = 0.0002, 0.002, 0.0002
@@ -83,7 +83,7 @@ class Transport:
         self._spare: dict[int, list[Any]] = {}
         #: Told that a collective begins, now and then.
         self.tell: Callable[[], None] | None = None
-        self._told = 0.0
+        self._reported = 0.0
         #: What a device waits in, while the host does not: of collectives that go another way.
         self.waits_elsewhere: Callable[[], str | None] = lambda: None
         self._known: dict[Any, tuple[int, str]] = {}
@@ -114,9 +114,9 @@ class Transport:
         """
         if self.rank not in ranks:
             raise ValueError(f"rank {self.rank} takes no part in a collective of the ranks {ranks}")
-        make = KINDS.get(kind)
+        make = COLLECTIVES.get(kind)
         if make is None:
-            raise ValueError(f"a collective is one of {', '.join(KINDS)}, not {kind!r}")
+            raise ValueError(f"a collective is one of {', '.join(COLLECTIVES)}, not {kind!r}")
         me, size = ranks.index(self.rank), len(ranks)
         out, into = [*map(_bytes_of, sends)], [*map(_bytes_of, receives)]
         phases = make(me, size, op, out, into, dtype)
@@ -167,8 +167,8 @@ class Transport:
         self.begun += 1
         if self.tell is not None:
             now = time.perf_counter()
-            if now - self._told > TELL:
-                self._told = now
+            if now - self._reported > TELL:
+                self._reported = now
                 self.tell()
 
     def advance(self) -> None:

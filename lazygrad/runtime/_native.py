@@ -36,8 +36,8 @@ def native_program(
     """
     entry: Callable[[bytes, bytes, int, int], None] = _ENTRY(address)
     buffers, values, pieces = spec.globals, len(spec.vars), 1
-    if spec.pieces > 1 and llvm is not None and pool.start(llvm):
-        entry, pieces = pool.entry(address), spec.pieces
+    if spec.thread_chunks > 1 and llvm is not None and pool.start(llvm):
+        entry, pieces = pool.entry(address), spec.thread_chunks
     pack_addresses = struct.Struct(f"{buffers}P").pack
     pack_values = struct.Struct(f"{values}q").pack
 
@@ -101,7 +101,7 @@ def host_features() -> frozenset[str]:
     return frozenset((*always.get(machine, ()), *listed))
 
 
-def asked_processor() -> tuple[str, Processor] | None:
+def requested_processor() -> tuple[str, Processor] | None:
     """The processor that CPU_TARGET names, by its name too; None for this machine's own.
 
     A name that is unknown, or a processor with instructions that this one lacks, raises ValueError.

@@ -100,9 +100,11 @@ class Nccl:
         Sums are made in an order that NCCL chooses, in the dtype itself. NotImplementedError for what NCCL
         cannot combine; DeviceError where NCCL fails.
         """
-        begin = _KINDS.get(kind)
+        begin = _COLLECTIVES.get(kind)
         if begin is None:
-            raise NotImplementedError(f"there is no {kind!r} between GPUs; there are {', '.join(_KINDS)}")
+            raise NotImplementedError(
+                f"there is no {kind!r} between GPUs; there are {', '.join(_COLLECTIVES)}"
+            )
         operation, element, size = _names(op, dtype)
         gpu, nccl = self.gpu, self.nccl
         with gpu.entered():
@@ -119,7 +121,7 @@ class Nccl:
                 None if operation is None else int(getattr(nccl.RedOp, operation)),
                 (communicator, int(self.stream)),
             )  # fmt: skip
-            with self._told(label):
+            with self._named_errors(label):
                 begin(call, sends, receives)
             event = self._event()
             gpu.checked("mark", driver.cuEventRecord(event, self.stream))
@@ -135,14 +137,14 @@ class Nccl:
         nccl, meeting = self.nccl, self.meeting
         word = memoryview(bytearray(_UNIQUE_ID))
         first = ranks[0] == meeting.rank
-        with self._told("making the id of a group of ranks"):
+        with self._named_errors("making the id of a group of ranks"):
             if first:
                 word[:] = bytes(nccl.get_unique_id())
         sends, receives = ([word], []) if first else ([], [word])
         meeting.start("broadcast", ranks, None, sends, receives, dtypes.uint8).wait()
         meeting.waiting = f"the start of NCCL between ranks {', '.join(map(str, ranks))}"
         try:
-            with self._told(meeting.waiting):
+            with self._named_errors(meeting.waiting):
                 unique = nccl.UniqueId.from_buffer(bytes(word))
                 return nccl.comm_init_rank(len(ranks), unique, ranks.index(meeting.rank))
         finally:
@@ -163,7 +165,7 @@ class Nccl:
         return self.gpu.event()
 
     @contextlib.contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _named_errors(self, what: str) -> Iterator[None]:
         try:
             yield
         except self.nccl.NCCLError as error:
@@ -276,7 +278,7 @@ def _broadcast(call: _Call, sends: Sequence[Region], receives: Sequence[Region])
     call.nccl.broadcast(_at(parts[0]), _at(parts[-1]), call.count(parts[0]), call.type, 0, *call.end)
 
 
-_KINDS: dict[str, Callable[[_Call, Sequence[Region], Sequence[Region]], None]] = {
+_COLLECTIVES: dict[str, Callable[[_Call, Sequence[Region], Sequence[Region]], None]] = {
     "all_reduce": _all_reduce,
     "reduce_scatter": _reduce_scatter,
     "all_gather": _all_gather,

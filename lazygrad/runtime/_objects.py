@@ -83,7 +83,7 @@ class _Object:
                     end = content.index(b"\0", names + name)
                     self.symbols.append(_Symbol(content[names + name : end].decode(), *rest))
 
-    def kept(self) -> list[int]:
+    def resident(self) -> list[int]:
         """The numbers of the sections that a process has in memory."""
         return [n for n, each in enumerate(self.sections) if each.flags & _ALLOC and each.size]
 
@@ -112,7 +112,7 @@ def link(objects: Sequence[bytes], imports: Mapping[str, int]) -> tuple[list[dic
 class _Linking:
     def __init__(self, objects: Sequence[_Object], imports: Mapping[str, int]) -> None:
         self.objects, self.imports = objects, imports
-        self.places: dict[tuple[int, int], int] = {}  # (object, section) → offset in the memory
+        self.offsets: dict[tuple[int, int], int] = {}  # (object, section) → offset in the memory
         asked = sorted({s.name for o in objects for s in o.symbols if s.section == 0 and s.name})
         self.jumps = {name: n * _JUMP_BYTES for n, name in enumerate(asked)}
         end = self._placed(len(asked) * _JUMP_BYTES, _EXECINSTR)
@@ -132,18 +132,18 @@ class _Linking:
 
     def _placed(self, end: int, wanted: int) -> int:
         for number, each in enumerate(self.objects):
-            for index in each.kept():
+            for index in each.resident():
                 section = each.sections[index]
                 if section.flags & _EXECINSTR == wanted:
                     alignment = max(section.alignment, 1)
-                    self.places[number, index] = end = -(-end // alignment) * alignment
+                    self.offsets[number, index] = end = -(-end // alignment) * alignment
                     end += section.size
         return end
 
     def done(self) -> tuple[list[dict[str, int]], Code]:
         for name, offset in self.jumps.items():
             self.memory[offset : offset + 14] = _JUMP + struct.pack("<Q", self._outside(name))
-        for (number, index), offset in self.places.items():
+        for (number, index), offset in self.offsets.items():
             section = self.objects[number].sections[index]
             if section.kind in (_PROGBITS, _UNWIND):
                 content = self.objects[number].content[section.offset : section.offset + section.size]
@@ -152,13 +152,13 @@ class _Linking:
                 raise ValueError(f"an object file with a section of kind {section.kind}")
         for number, each in enumerate(self.objects):
             for section in each.sections:
-                if section.kind == _RELA and (number, section.info) in self.places:
+                if section.kind == _RELA and (number, section.info) in self.offsets:
                     self._relocate(number, section)
         found = [
             {
-                s.name: self.base + self.places[number, s.section] + s.value
+                s.name: self.base + self.offsets[number, s.section] + s.value
                 for s in each.symbols
-                if s.name and (number, s.section) in self.places
+                if s.name and (number, s.section) in self.offsets
             }
             for number, each in enumerate(self.objects)
         ]
@@ -181,10 +181,10 @@ class _Linking:
         symbol = self.objects[number].symbols[index]
         if symbol.section == 0:
             return self._outside(symbol.name)
-        return self.base + self.places[number, symbol.section] + symbol.value
+        return self.base + self.offsets[number, symbol.section] + symbol.value
 
     def _relocate(self, number: int, section: _Section) -> None:
-        content, into = self.objects[number].content, self.places[number, section.info]
+        content, into = self.objects[number].content, self.offsets[number, section.info]
         for n in range(section.size // 24):
             offset, info, addend = struct.unpack_from("<QQq", content, section.offset + 24 * n)
             kind, index, place = info & 0xFFFFFFFF, info >> 32, into + offset

@@ -335,10 +335,10 @@ class Pool:
         """A kernel's entry, as a function of the same arguments that runs all of its pieces."""
         run = self.run
 
-        def run_pieces(bufs: bytes, vals: bytes, piece: int, pieces: int) -> None:
+        def run_chunks(bufs: bytes, vals: bytes, piece: int, pieces: int) -> None:
             run(entry, bufs, vals, pieces, THREADS.value)
 
-        return run_pieces
+        return run_chunks
 
     @property
     def workers(self) -> int:

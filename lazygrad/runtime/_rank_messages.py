@@ -94,10 +94,10 @@ def _all_reduce(
     combine = combiner(op, dtype)
     if len(out) * size <= SMALL or size == 1:
         return functools.partial(_summed_by_each, combine, out, into)
-    return functools.partial(_summed_in_parts, combine, out, into, dtype.itemsize)
+    return functools.partial(_reduce_scattered, combine, out, into, dtype.itemsize)
 
 
-def _summed_in_parts(combine: Combine, out: Any, into: Any, item: int, group: Group) -> Iterator[Phase]:
+def _reduce_scattered(combine: Combine, out: Any, into: Any, item: int, group: Group) -> Iterator[Phase]:
     """Each rank sums its part, the first ones larger by an element, and sends it to all."""
     size, count = len(group.ranks), len(out) // item
     bounds = [(count // size * place + min(place, count % size)) * item for place in range(size + 1)]
@@ -108,7 +108,7 @@ def _summed_in_parts(combine: Combine, out: Any, into: Any, item: int, group: Gr
 
     def receive_results() -> None:
         for place in group.peers:
-            for piece in _pieces(into[parts[place]]):
+            for piece in _chunks(into[parts[place]]):
                 results.extend(group.receive(place, piece, 1))
 
     if not in_place:
@@ -151,7 +151,7 @@ def _summed(
         return
     transport = group.transport
     coming: list[tuple[Phase, dict[int, Any]]] = []
-    pieces = list(zip(_pieces(own), _pieces(into), strict=True))
+    pieces = list(zip(_chunks(own), _chunks(into), strict=True))
 
     def receive(number: int) -> None:
         if number < len(pieces):
@@ -176,11 +176,11 @@ def _summed(
 def _sent(group: Group, parts: Sequence[Any]) -> Phase:
     """To each rank its part, in the pieces that it sums."""
     return [
-        wait for place in group.peers for piece in _pieces(parts[place]) for wait in group.send(place, piece)
+        wait for place in group.peers for piece in _chunks(parts[place]) for wait in group.send(place, piece)
     ]
 
 
-def _pieces(memory: Any) -> list[Any]:
+def _chunks(memory: Any) -> list[Any]:
     return [memory[at : at + PIECE] for at in range(0, len(memory), PIECE)]
 
 
@@ -259,7 +259,7 @@ def _broadcast(
 
 #: Of each kind: what checks the memory that it is given, and says what runs with each call's messages. It is
 #: given the place of this rank, the number of ranks, and the rest as `Transport.prepare` has it.
-KINDS: dict[str, Callable[..., Phases]] = {
+COLLECTIVES: dict[str, Callable[..., Phases]] = {
     "all_reduce": _all_reduce,
     "reduce_scatter": _reduce_scatter,
     "all_gather": _all_gather,

@@ -37,7 +37,7 @@ class _System(NamedTuple):
     get: str
     set: str
     allocate: str
-    allocate_kinds: str
+    allocations: str
     free: str
     wait: str
 
@@ -59,7 +59,7 @@ LLVM = f"""\
 @taken = internal global i32 0
 declare ptr @{_own.get}({_own.key})
 declare i32 @{_own.set}({_own.key}, ptr)
-declare ptr @{_own.allocate_kinds}
+declare ptr @{_own.allocations}
 declare void @{_own.free}(ptr)
 declare i32 @{_own.wait}()
 

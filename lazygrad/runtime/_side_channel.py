@@ -126,7 +126,7 @@ class SideChannel:
         self._lock = threading.RLock()
         self._heard = threading.Condition(self._lock)
         self._agreed: Number = (-1, 0)
-        self._asked: Number = (-1, 0)
+        self._requested: Number = (-1, 0)
         self._votes: dict[Number, dict[int, Vote]] = {}
         self._ended = False
         self.fault: str | None = None  #: why the job ends
@@ -195,8 +195,8 @@ class SideChannel:
         """
         among = {",".join(map(str, ranks)): each.hex() for ranks, each in groups.items()}
         with self._lock:  # no beat comes in between, which would say that more was begun
-            begun, last = self.transport.begun, self._asked
-            number = self._asked = (begun, last[1] + 1 if last[0] == begun else 0)
+            begun, last = self.transport.begun, self._requested
+            number = self._requested = (begun, last[1] + 1 if last[0] == begun else 0)
             self._say({"agree": number, "what": what, "digest": digest.hex(), "groups": among})
         if not waits:
             return

@@ -95,7 +95,7 @@ def user_key() -> bytes:
     found = _keys.get(path)
     if found is None:
         try:
-            found = _keys[path] = _kept_or_new(
+            found = _keys[path] = _stored_or_new(
                 os.path.realpath(os.path.dirname(path)), os.path.basename(path)
             )
         except OSError as error:
@@ -103,7 +103,7 @@ def user_key() -> bytes:
     return found
 
 
-def _kept_or_new(folder: str, name: str) -> bytes:
+def _stored_or_new(folder: str, name: str) -> bytes:
     make_private(folder)
     require_trusted(folder)
     path = os.path.join(folder, name)

@@ -65,7 +65,7 @@ class WebGPUProgram:
 
     def _launch(self, handles: tuple[Region, ...], vals: tuple[int, ...], timed: bool) -> None:
         gpu = self.gpu
-        given = (*places_of(handles), *vals)
+        given = (*regions_of(handles), *vals)
         bound = self.bound.get(given)
         if bound is None:
             uniform = gpu.device.create_buffer_with_data(
@@ -123,7 +123,7 @@ class WebGPUProgram:
         return nbytes // itemsize
 
 
-def places_of(handles: Sequence[Region]) -> tuple[Any, ...]:
+def regions_of(handles: Sequence[Region]) -> tuple[Any, ...]:
     """Which memory this is; it keeps the buffers, so that no other one is taken for them."""
     return tuple([(handle.buffer, handle.offset, handle.nbytes) for handle in handles])
 
@@ -142,12 +142,12 @@ class _Kernel:
     """One of the list: where its memory and integers come from, and its numbers in the common buffer."""
 
     def __init__(self, launch: Launch, at: int) -> None:
-        program, self.places, self.values = launch
+        program, self.slots, self.values = launch
         self.program: WebGPUProgram = program  # type: ignore[assignment]
         self.at = at
         self.bound: dict[tuple[Any, ...], Any] = {}
         self.now: Any = None
-        self.places_now: tuple[Any, ...] = ()
+        self.bound_now: tuple[Any, ...] = ()
         self.values_now: list[int] | None = None
 
 
@@ -194,9 +194,9 @@ class WebGPUGraph:
         self, kernel: _Kernel, handles: Sequence[Region], integers: Sequence[int]
     ) -> list[tuple[int, int]]:
         """Bind what the next launch takes; [where its numbers are] if they changed."""
-        own, values = [handles[n] for n in kernel.places], [integers[n] for n in kernel.values]
-        places, program = places_of(own), kernel.program
-        if values == kernel.values_now and places == kernel.places_now:
+        own, values = [handles[n] for n in kernel.slots], [integers[n] for n in kernel.values]
+        places, program = regions_of(own), kernel.program
+        if values == kernel.values_now and places == kernel.bound_now:
             return []
         numbers, end = program.numbers(own, values), kernel.at + program.size
         bound = kernel.bound.get(places)
@@ -205,5 +205,5 @@ class WebGPUGraph:
         )
         same = kernel.values_now is not None and numbers == self.numbers[kernel.at : end]
         self.numbers[kernel.at : end] = numbers
-        kernel.places_now, kernel.values_now = places, values
+        kernel.bound_now, kernel.values_now = places, values
         return [] if same else [(kernel.at, end)]

@@ -229,7 +229,7 @@ class CLDevice(CompiledDevice):
 
     def synchronize(self) -> None:
         self.queue.finish()
-        self.look()
+        self.raise_reported()
 
 
 def device_target(cl: Any, device: Any) -> Target:

@@ -24,13 +24,13 @@ from . import _replay, _scratch
 from ._host import HostAllocator
 from ._mappings import check_room
 from ._native import (
-    asked_processor,
     host_features,
     host_name,
     host_target,
     native_copy,
     native_program,
     native_replay,
+    requested_processor,
 )
 from .cpu import host_compiler
 
@@ -125,12 +125,12 @@ class ClangDevice(CompiledDevice):
     compiler: CCompiler
 
     def __init__(self, name: str) -> None:
-        asked = asked_processor()
+        asked = requested_processor()
         compiler = CCompiler("native" if asked is None else asked[1].march)
         super().__init__(name, HostAllocator(name), compiler=compiler)
 
     def _make_renderer(self) -> Renderer:
-        asked = asked_processor()
+        asked = requested_processor()
         arch, features = ("native", host_features()) if asked is None else (asked[0], asked[1].features)
         return CStyleRenderer(
             replace(host_target(c_target(), arch, features), dots=())

@@ -23,9 +23,9 @@ from ..target import Processor
 from . import _replay, _scratch
 from ._cache import diskcache_get, diskcache_put
 from ._host import HostAllocator
-from ._llvm import CodeGenerator, apart, llvm_lock, llvmlite_binding, version_of
+from ._llvm import CodeGenerator, llvm_lock, llvmlite_binding, on_own_thread, version_of
 from ._mappings import check_room, check_space
-from ._native import asked_processor, host_target, native_copy, native_program, native_replay
+from ._native import host_target, native_copy, native_program, native_replay, requested_processor
 
 #: Features that LLVM does not list, since every such processor has them.
 _ALWAYS = frozenset(("neon", "fma") if platform.machine().lower() in ("arm64", "aarch64") else ())
@@ -46,7 +46,7 @@ class _Code:
 class LLVMCompiler(CodeGenerator):
     """The one for this processor, which loads what it made."""
 
-    @apart
+    @on_own_thread
     def __init__(self, asked: tuple[str, Processor] | None) -> None:
         """For the processor that is asked for by name, or for this machine's own."""
         check_space("")
@@ -95,13 +95,13 @@ class LLVMCompiler(CodeGenerator):
         found: bytes | None = diskcache_get("native", key, level=2)
         return diskcache_put("native", key, self.compile(source), level=2) if found is None else found
 
-    @apart
+    @on_own_thread
     def link(self, lib: bytes, symbol: str, source: str) -> tuple[int, Any]:
         """The address of a function of an object file, and what keeps its code in memory."""
         addresses, code = self.link_all(lib, (symbol,), source)
         return addresses[symbol], code
 
-    @apart
+    @on_own_thread
     def link_all(self, lib: bytes, symbols: Sequence[str], source: str) -> tuple[dict[str, int], Any]:
         """The same for several."""
         library = self.llvm.JITLibraryBuilder().add_object_img(lib).add_current_process()
@@ -142,7 +142,7 @@ def host_compiler() -> LLVMCompiler:
     """The one of this process: of every device CPU, and of whoever needs native code and no device."""
     with _compiler_lock:
         if not _compilers:
-            _compilers.append(LLVMCompiler(asked_processor()))
+            _compilers.append(LLVMCompiler(requested_processor()))
         return _compilers[0]
 
 
@@ -152,7 +152,7 @@ class CPUDevice(CompiledDevice):
     def __init__(self, name: str) -> None:
         if "llvmlite" not in sys.modules and find_spec("llvmlite") is None:
             llvmlite_binding()  # says what is missing
-        asked_processor()  # a name that is unknown is said now
+        requested_processor()  # a name that is unknown is said now
         super().__init__(name, HostAllocator(name))
         del self.compiler
 

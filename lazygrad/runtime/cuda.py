@@ -263,7 +263,7 @@ class CUDADevice(CompiledDevice):
 
     def synchronize(self) -> None:
         self.gpu.finish()
-        self.look()
+        self.raise_reported()
 
 
 def _said(name: bytes) -> str:

@@ -34,8 +34,8 @@ from ..renderer.cstyle import MetalRenderer
 from ..renderer.cstyle.dialects import METAL_ARGUMENTS, metal_target
 from ..target import Target
 from ._metal_graph import MetalGraph
-from ._parts import in_parts
 from ._regions import Region, RegionAllocator
+from ._segments import in_segments
 
 #: So many launches may be on their way: a queue has room for 64 command buffers.
 ON_THEIR_WAY = 32
@@ -319,7 +319,7 @@ class MetalDevice(CompiledDevice):
     def graph(self, launches: Sequence[Launch]) -> Graph:
         """Kernels that follow each other in one command buffer: it is what takes time to start."""
         as_one = self._indirect if self.gpu.apple7 else self._commands
-        return in_parts(launches, lambda program: isinstance(program, MetalProgram), as_one)
+        return in_segments(launches, lambda program: isinstance(program, MetalProgram), as_one)
 
     def _indirect(self, launches: Sequence[Launch]) -> Graph:
         return MetalGraph(self.gpu, launches)
@@ -347,7 +347,7 @@ class MetalDevice(CompiledDevice):
 
     def synchronize(self) -> None:
         self.gpu.wait()
-        self.look()
+        self.raise_reported()
 
 
 def _encode(

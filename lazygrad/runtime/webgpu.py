@@ -30,8 +30,8 @@ from ..renderer import ProgramSpec
 from ..renderer.cstyle.wgsl import arguments, wgsl_target
 from ..renderer.cstyle.wgsl_kernel import entry_name
 from ..target import Target
-from ._parts import in_parts
 from ._regions import Region, RegionAllocator
+from ._segments import in_segments
 from ._webgpu_connection import Connection, said, short
 from ._webgpu_program import WebGPUGraph, WebGPUProgram
 
@@ -168,7 +168,7 @@ class WebGPUDevice(CompiledDevice):
 
     def graph(self, launches: Sequence[Launch]) -> Graph:
         """Kernels that follow each other in one submission."""
-        return in_parts(
+        return in_segments(
             launches,
             lambda program: isinstance(program, WebGPUProgram),
             lambda run: WebGPUGraph(self.gpu, run),
@@ -181,7 +181,7 @@ class WebGPUDevice(CompiledDevice):
 
     def synchronize(self) -> None:
         self.gpu.wait()
-        self.look()
+        self.raise_reported()
 
 
 #: Mesa's llvmpipe ends the loops of a thread after so many turns, and says nothing (its
@@ -195,7 +195,7 @@ def device_target(connection: Connection) -> Target:
     base = wgsl_target(f"{info['device']} {info['description']}".strip())
     return replace(
         base,
-        loop_turns=LLVMPIPE_TURNS if "llvmpipe" in info["device"] else 0,
+        loop_iterations=LLVMPIPE_TURNS if "llvmpipe" in info["device"] else 0,
         local_bytes=int(limits["max-compute-workgroup-storage-size"]),
         group_threads=int(limits["max-compute-invocations-per-workgroup"]),
         group_sizes=tuple(int(limits[f"max-compute-workgroup-size-{axis}"]) for axis in "xyz"),

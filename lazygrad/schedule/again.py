@@ -43,7 +43,7 @@ class MemoryOf:
 
     def __init__(self, kernels: Sequence[KernelTemplate], parts: Iterable[int]) -> None:
         self._kernels = kernels
-        self.parts: frozenset[Root] = frozenset(("leaf", number) for number in parts)
+        self.leaves: frozenset[Root] = frozenset(("leaf", number) for number in parts)
         self.writes: dict[Root, set[int]] = {}
         for number, kernel in enumerate(kernels):
             for output in kernel.outputs:
@@ -79,7 +79,7 @@ class MemoryOf:
         found = set(self.writes.get(memory, ()))
         if memory[0] == "leaf":
             for other, kernels in self.writes.items():
-                if other[0] == "leaf" and (memory in self.parts or other in self.parts):
+                if other[0] == "leaf" and (memory in self.leaves or other in self.leaves):
                     found |= kernels
         return found
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ..ir.ops import TRANSFERS, Ops
 from ..ir.uop import UOp
 from ..structure import NEAR, structure_of
-from .in_memory import is_held
+from .in_memory import is_materialized
 
 #: What is in memory before anything reads it, whether it is computed in this plan or was in another one.
 _STORED = frozenset((Ops.CONTIGUOUS, Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, Ops.SCATTER, *TRANSFERS))
@@ -20,6 +20,6 @@ def near(*values: UOp) -> Callable[[], str]:
     """
 
     def is_memory(node: UOp) -> bool:
-        return is_held(node) or (node.op in _STORED and node not in values)
+        return is_materialized(node) or (node.op in _STORED and node not in values)
 
     return lambda: structure_of(values, is_memory, NEAR)

@@ -20,10 +20,10 @@ from ..shape.tracker import ShapeTracker
 from .checked_once import CheckedOnce
 from .graph import binds_in_args, binds_of
 from .group import Group, numel
-from .in_memory import is_held
+from .in_memory import is_materialized
 from .kernel_ast import AstBuilder
 from .lifted_numbers import nameable
-from .template import Boundary, Kept, KernelTemplate, Output, Ref, Template
+from .template import Boundary, KernelTemplate, Output, Ref, StagedValue, Template
 from .versions import device_name
 from .writes import Store, Writes
 
@@ -40,13 +40,13 @@ class _Assembler:
     def __init__(self, writes: Writes, plan_loop: Callable[[Loop], LoopPlan]) -> None:
         self.plan_loop = plan_loop
         self.writes, self.placed, self.graph = writes, writes.placed, writes.graph
-        asked = self.graph.asked
+        asked = self.graph.request
         self.order = nameable(asked.order)
         self.walk = {node: number for number, node in enumerate(self.order)}
         self.sizes_bound = binds_in_args(asked.order)
         self.position = {kernel: number for number, kernel in enumerate(writes.order)}
         self.sizes: dict[Ref, int] = {}
-        self.site_place: dict[int, int] | None = None
+        self.site_index: dict[int, int] | None = None
         self.checked = CheckedOnce(writes.before)
 
     def template(self) -> Template:
@@ -88,16 +88,16 @@ class _Assembler:
     def _results(self) -> list[tuple[int, int, int]]:
         found: list[tuple[int, int, int]] = []
         for raw, made in self.graph.version.items():
-            if made in self.writes.version_place:
-                group, output = self.writes.version_place[made]
+            if made in self.writes.version_output:
+                group, output = self.writes.version_output[made]
                 found.append((self.walk[raw], self.position[group], output))
         # what is stored on request, or takes long, is stored once, for everybody
         stored = (Ops.CONTIGUOUS, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, *TRANSFERS)
         asked = [node for node in self.order if node.op in stored and node.arg != "passing"]
-        for root in dict.fromkeys([*self.graph.asked.roots, *asked]):
+        for root in dict.fromkeys([*self.graph.request.roots, *asked]):
             base = below_movement(self.graph.value[root])
-            if root.op is not Ops.ASSIGN and base in self.writes.place:
-                group, output = self.writes.place[base]
+            if root.op is not Ops.ASSIGN and base in self.writes.output:
+                group, output = self.writes.output[base]
                 if self.writes.targets[group][output][1] is not None:
                     continue  # it lives in the memory it was assigned to, which may be written again
                 found.append((self.walk[root], self.position[group], output))
@@ -123,7 +123,7 @@ class _Assembler:
             kernel = node.arg.kernel
             begun = node.src[len(kernel.inputs) + sum(kernel.begun[: node.arg.output])]
             return Output(self._where_is(below_movement(begun)), device_name(node), numel(node), node.dtype)
-        stored = node.src[1] if node.op is Ops.ASSIGN and not is_held(node) else node
+        stored = node.src[1] if node.op is Ops.ASSIGN and not is_materialized(node) else node
         length = prod(shape_of(stored))
         known = length if isinstance(length, UOp) else None
         return Output(None, self._device_of(node), numel(stored), node.dtype, known)
@@ -138,7 +138,7 @@ class _Assembler:
         """The reference under which a kernel finds a node's value in memory."""
         writes = self.writes
         place = (
-            writes.redirect.get((kernel, node)) or writes.place.get(node) or writes.version_place.get(node)
+            writes.redirect.get((kernel, node)) or writes.output.get(node) or writes.version_output.get(node)
         )
         if place is not None:
             return ("out", self.position[place[0]], place[1])
@@ -180,8 +180,8 @@ class _Assembler:
         made.after_readers_of = [self.walk[version] for version in ended if version in self.walk]
         made.boundaries = tuple([self._boundary(group, *target) for target in targets])
         if group is not None:
-            rows = group.rows.really_kept(self.placed.home)
-            made.kept = tuple([Kept(size, node.facts.get("origin")) for node, size in rows.items()])
+            rows = group.rows.really_staged(self.placed.home)
+            made.staged = tuple([StagedValue(size, node.facts.get("origin")) for node, size in rows.items()])
         return made
 
     def _boundary(self, group: Group | None, node: UOp, assign: UOp | None) -> Boundary:
@@ -215,11 +215,11 @@ class _Assembler:
         """The node of the walk that remembers this site of a checked index."""
         if site is None:
             return None
-        if self.site_place is None:
-            self.site_place = {
+        if self.site_index is None:
+            self.site_index = {
                 id(node.facts["site"]): n for n, node in enumerate(self.order) if "site" in node.facts
             }
-        return self.site_place.get(id(site))
+        return self.site_index.get(id(site))
 
     def _bind_reference(self, bind: UOp) -> Ref:
         return ("leaf", self.walk[bind]) if bind in self.walk else ("bind", self.sizes_bound[bind])

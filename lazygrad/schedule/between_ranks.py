@@ -18,14 +18,14 @@ from ..device.world import world
 from ..ir.args import CollectiveArg, MultiArg
 from ..ir.mesh import mesh_axes, span_at
 from ..ir.ops import Ops
-from ..ir.uop import UOp, keep_origin, set_apart
+from ..ir.uop import UOp, forget_node, keep_origin
 from ..shape.movement import below_movement, permute, reshape
 from ..shape.rules import shape_of
 from ..shape.sizes import vmax
 from .layouts import Ends, layout, spans_of, spans_to, with_ends, without_axis
-from .parts import multi, of_greatest_sizes, of_sizes, part_of, stored
 from .rank_groups import Group, Spans, gathered, groups_here
-from .versions import effective, set_becomes
+from .shards import multi, of_greatest_sizes, of_sizes, part_of, stored
+from .versions import effective, forward_to
 
 
 class _Walk(threading.local):
@@ -77,7 +77,7 @@ def not_found_again(node: UOp) -> None:
     all ranks must plan the same.
     """
     if world().size > 1:
-        set_apart(node)
+        forget_node(node)
 
 
 def behind_the_last(node: UOp) -> UOp:
@@ -91,7 +91,7 @@ def behind_the_last(node: UOp) -> UOp:
         made = node.replace(src=(node.src[0], _walk.last))
         keep_origin(made, node)
         _walk.alone.append(node)
-        set_becomes(node, made)
+        forward_to(node, made)
         node = made
     node.facts["in_plan"] = _walk.plan
     _walk.last = node
@@ -122,7 +122,7 @@ def _static(node: UOp) -> tuple[int, ...]:
 
 
 def sum_on_each(value: UOp, number: int, target: MultiArg) -> UOp:
-    op: Any = value.arg.places[number]
+    op: Any = value.arg.placements[number]
     found: dict[int, UOp] = {}
     for group in groups_here(value.arg, (number,)):
         total = group.combined(value, op)
@@ -136,8 +136,8 @@ def sum_on_each(value: UOp, number: int, target: MultiArg) -> UOp:
     return gathered(found, target)
 
 
-def sum_in_parts(value: UOp, number: int, axis: int, target: MultiArg) -> UOp:
-    op: Any = value.arg.places[number]
+def reduce_scatter(value: UOp, number: int, axis: int, target: MultiArg) -> UOp:
+    op: Any = value.arg.placements[number]
     wanted = spans_to(dict(target.ends)[axis])
     found: dict[int, UOp] = {}
     for group in groups_here(value.arg, (number,)):
@@ -289,7 +289,7 @@ def exchanged_across(value: UOp, axis: int, other: int, ends: Ends) -> UOp:
             shape = list(_static(part))
             rank = len(shape)
             order = (axis, *(i for i in range(rank) if i != axis))
-            flat = _pieces_in_order(part, other, wanted, order, group.device)
+            flat = _chunks_in_order(part, other, wanted, order, group.device)
             each = math.prod(shape) // shape[other] if shape[other] else 0
             sends = [(begin * each, end * each) for begin, end in wanted]
             shape[axis], shape[other] = spans[-1][1], high - low
@@ -301,12 +301,12 @@ def exchanged_across(value: UOp, axis: int, other: int, ends: Ends) -> UOp:
             sizes[axis], sizes[other] = shape[axis], shape[other]
             made = of_sizes(permute(made, tuple(sorted(range(rank), key=order.__getitem__))), sizes)
         found |= group.divided(made, other, low, spans_to(ends), arg.mesh)
-    places = [other if n in along else before for n, before in enumerate(arg.places)]
+    places = [other if n in along else before for n, before in enumerate(arg.placements)]
     kept = {a: e for a, e in arg.ends if a != axis}
     return gathered(found, layout(arg.mesh, places, {**kept, other: ends}))
 
 
-def _pieces_in_order(
+def _chunks_in_order(
     part: UOp, axis: int, spans: Sequence[tuple[int, int]], order: Sequence[int], device: str
 ) -> UOp:
     """The pieces of a part along an axis, one after another in memory, each with its axes in an order."""

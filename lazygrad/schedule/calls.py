@@ -17,10 +17,10 @@ from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp, origin
 from ..locks import table_lock
 from ..shape.recipe import Recipe
-from .versions import set_becomes
+from .versions import forward_to
 
 #: The op of a call, which no node has.
-PUT_OFF: Any = "put off"
+DEFERRED: Any = "put off"
 
 #: After so many calls of a recipe whose nodes were asked for, with none between that a list computed, no
 #: call of it is put off any more: that would be a detour.
@@ -32,11 +32,11 @@ class Result(NamedTuple):
 
     below    the number of the input that it is another look at; None: it has elements of its own; -1: it may
              not be put off
-    is_look  whether its node is a movement
+    is_view  whether its node is a movement
     """
 
     below: int | None
-    is_look: bool
+    is_view: bool
     dtype: DType
     device: str
 
@@ -116,7 +116,7 @@ class Call(UOp):
     """
 
     __slots__ = ("made", "site", "way", "which")
-    op: Any = PUT_OFF
+    op: Any = DEFERRED
     src: Any
     arg: Any = None
     way: Way
@@ -138,7 +138,7 @@ class Call(UOp):
     @property
     def is_open(self) -> bool:
         """Whether it has neither been made nor computed."""
-        return self.made is None and "becomes" not in self.facts
+        return self.made is None and "forwarded_to" not in self.facts
 
 
 _new: Any = object.__new__
@@ -163,7 +163,7 @@ def node_of_call(call: Call) -> UOp:
 
 
 def _make(call: Call) -> None:
-    call.way.of.asked += 1
+    call.way.of.requests += 1
     recipe, outer = call.way.recipe(), origin.current
     origin.current = call.facts.get("origin")
     try:
@@ -174,13 +174,13 @@ def _make(call: Call) -> None:
         nodes[place].facts.setdefault("site", call.site)
     node = nodes[recipe.results[call.which]]
     with table_lock:
-        held = call.facts.get("becomes")
+        held = call.facts.get("forwarded_to")
         if call.made is not None:  # by another thread
             return
         if held is None:
-            call.facts["becomes"] = node
-        elif "becomes" not in node.facts:  # it was computed without being made
-            set_becomes(node, held)
+            call.facts["forwarded_to"] = node
+        elif "forwarded_to" not in node.facts:  # it was computed without being made
+            forward_to(node, held)
         call.made = node
 
 

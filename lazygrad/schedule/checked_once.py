@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..codegen.chosen import lowered
+from ..codegen.select_opts import lowered
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp
 from ..ir.walks import reached

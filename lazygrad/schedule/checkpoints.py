@@ -14,14 +14,14 @@ from ..config import DEBUG
 from ..ir.uop import UOp, keep_origin
 from ..target import Target
 from .again import operations
-from .graph import Asked
+from .budget_report import megabytes
+from .graph import Request
 from .runs import Runs
-from .spared import megabytes
 from .template import Template
 from .versions import effective
 
 
-def without_checkpoints(asked: Asked) -> Asked | None:
+def without_checkpoints(asked: Request) -> Request | None:
     """The graph without second computations; None where there are none, or where what is asked for is a value
     of the rest too.
     """
@@ -45,14 +45,14 @@ def without_checkpoints(asked: Asked) -> Asked | None:
     changed = {made[root] for root in asked.roots if root in made}
     if len(set(roots)) < len(roots) or not changed.isdisjoint(asked.order):
         return None
-    return replace(Asked.of(roots), waiting=asked.waiting, stands_for=back)
+    return replace(Request.of(roots), waiting=asked.waiting, stands_for=back)
 
 
 def needs_less(template: Template, plain: Template) -> bool:
     """Whether checkpoints lessen the memory that a plan needs; said with DEBUG."""
     before, after = (Runs(t, (), Target("")).most_needed() for t in (plain, template))
     if DEBUG >= 1:
-        without, total = _work(plain), _work(template)
+        without, total = _operations(plain), _operations(template)
         text = f"CHECKPOINT: peak {megabytes(before)} -> {megabytes(after)} MB; "
         if after < before:
             percent = 100 * (total - without) / max(without, 1)
@@ -65,6 +65,6 @@ def needs_less(template: Template, plain: Template) -> bool:
     return after < before
 
 
-def _work(template: Template) -> int:
+def _operations(template: Template) -> int:
     """The operations of kernels whose sizes are known."""
     return sum([operations(kernel.ast) or 0 for kernel in template.kernels])

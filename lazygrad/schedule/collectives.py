@@ -20,7 +20,7 @@ from ..ir.mesh import (
     group_of,
     mesh_axes,
     number_along,
-    place_at,
+    rank_at,
     set_along,
     span_at,
 )
@@ -28,9 +28,9 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.movement import shrink
 from ..shape.rules import shape_of
-from .between_ranks import exchanged_along, sent, sum_in_parts, sum_on_each
+from .between_ranks import exchanged_along, reduce_scatter, sent, sum_on_each
 from .layouts import Ends, all_here, copied, layout, pending_axes, settled, spans_of, with_ends
-from .parts import combined_on, is_multi, multi, on_device, one_after_another, part_at, part_of
+from .shards import combined_on, is_multi, multi, on_device, one_after_another, part_at, part_of
 
 # *** one part for one device
 
@@ -49,7 +49,7 @@ def fetch(value: UOp, spans: Sequence[Span], device: str) -> UOp:
     if not all_here(arg.mesh):
         return _from_ranks(value, spans, device)
     place = arg.devices.index(device) if device in arg.devices else 0
-    return _pieces(value, tuple(spans), device, list(coordinates(arg.mesh, place)), arg.axes)
+    return _chunks(value, tuple(spans), device, list(coordinates(arg.mesh, place)), arg.axes)
 
 
 def _from_ranks(value: UOp, spans: Sequence[Span], device: str) -> UOp:
@@ -64,13 +64,13 @@ def _from_ranks(value: UOp, spans: Sequence[Span], device: str) -> UOp:
     return on_device(shrink(value.src[local.index(device) if device in local else 0], inner), device)
 
 
-def _pieces(value: UOp, spans: tuple[Span, ...], device: str, at: list[int], axes: tuple[int, ...]) -> UOp:
+def _chunks(value: UOp, spans: tuple[Span, ...], device: str, at: list[int], axes: tuple[int, ...]) -> UOp:
     """What `fetch` gives: along `axes` from the devices that have a part of it, along all others from those
     that are there.
     """
     arg: MultiArg = value.arg
     if not axes:
-        place = place_at(arg.mesh, at)
+        place = rank_at(arg.mesh, at)
         inner = list(spans)
         for axis in arg.axes:
             first = span_at(arg, axis, place)[0]
@@ -90,11 +90,11 @@ def _pieces(value: UOp, spans: tuple[Span, ...], device: str, at: list[int], axe
     if not pieces:
         return filled(tuple(b - a for a, b in spans), value.dtype, 0)
     if len(pieces) == 1:
-        return _pieces(value, pieces[0][0], device, pieces[0][1], axes[1:])
+        return _chunks(value, pieces[0][0], device, pieces[0][1], axes[1:])
     if len(axes) == 1:  # the parts are joined as they are, on the device that they go to
-        found = [_there(value, inner_spans, place_at(arg.mesh, there)) for inner_spans, there in pieces]
+        found = [_there(value, inner_spans, rank_at(arg.mesh, there)) for inner_spans, there in pieces]
     else:
-        found = [_pieces(value, inner_spans, device, there, axes[1:]) for inner_spans, there in pieces]
+        found = [_chunks(value, inner_spans, device, there, axes[1:]) for inner_spans, there in pieces]
     return one_after_another(found, axis, device)
 
 
@@ -143,13 +143,13 @@ def laid(value: UOp, target: MultiArg) -> UOp:
             value = multi(value.src, copied(target.mesh))
         return laid(value, target)
     for number in pending_axes(arg):
-        goal = target.places[number]
+        goal = target.placements[number]
         if isinstance(goal, Ops):
             continue
         if goal is None or mesh_axes(target, goal) != (number,) or goal in value.arg.axes:
             value = _sum_on_each(value, number)
         else:
-            value = _sum_in_parts(value, number, goal, dict(target.ends)[goal])
+            value = _reduce_scatter(value, number, goal, dict(target.ends)[goal])
     arg = value.arg
     if arg == target:
         return value
@@ -163,7 +163,7 @@ def laid(value: UOp, target: MultiArg) -> UOp:
     parts = []
     for place in arg.here:
         at, box = list(coordinates(arg.mesh, place)), box_at(target, shape, place)
-        parts.append(_pieces(value, box, arg.devices[place], at, arg.axes))
+        parts.append(_chunks(value, box, arg.devices[place], at, arg.axes))
     return multi(parts, target)
 
 
@@ -183,7 +183,7 @@ def moved_along(value: UOp, axis: int, wanted: Sequence[tuple[int, int]]) -> UOp
     for place in arg.here:
         at, box = list(coordinates(arg.mesh, place)), list(box_at(arg, shape, place))
         box[axis] = wanted[number_along(arg.mesh, place, along)]
-        parts.append(_pieces(value, tuple(box), arg.devices[place], at, (axis,)))
+        parts.append(_chunks(value, tuple(box), arg.devices[place], at, (axis,)))
     return multi(parts, target)
 
 
@@ -205,11 +205,11 @@ def _sum_on_each(value: UOp, number: int) -> UOp:
     result goes out from there: the copies are equal to the bit.
     """
     arg: MultiArg = value.arg
-    op = arg.places[number]
+    op = arg.placements[number]
     target = _at(arg, number, None)
     if not all_here(arg.mesh):
         return sum_on_each(value, number, target)
-    parts: dict[int, UOp] = {}
+    shards: dict[int, UOp] = {}
     for place in arg.here:
         group = group_of(arg.mesh, place, (number,))
         if place != group[0]:
@@ -217,8 +217,8 @@ def _sum_on_each(value: UOp, number: int) -> UOp:
         total = combined_on([value.src[other] for other in group], op, arg.devices[place])  # type: ignore[arg-type]
         total = UOp(Ops.CONTIGUOUS, total.dtype, (total,))
         for other in group:
-            parts[other] = on_device(total, arg.devices[other])
-    return multi([parts[place] for place in arg.here], target)
+            shards[other] = on_device(total, arg.devices[other])
+    return multi([shards[place] for place in arg.here], target)
 
 
 def combined(parts: Sequence[UOp], op: Ops, devices: tuple[str, ...]) -> UOp:
@@ -226,14 +226,14 @@ def combined(parts: Sequence[UOp], op: Ops, devices: tuple[str, ...]) -> UOp:
     return _sum_on_each(multi(parts, layout(MeshArg.of(devices), (op,), {})), 0)
 
 
-def _sum_in_parts(value: UOp, number: int, axis: int, ends: Ends) -> UOp:
+def _reduce_scatter(value: UOp, number: int, axis: int, ends: Ends) -> UOp:
     """A reduce-scatter of what is pending along an axis of the mesh: each device has a part of the result."""
     arg: MultiArg = value.arg
-    op = arg.places[number]
-    places = [axis if n == number else place for n, place in enumerate(arg.places)]
+    op = arg.placements[number]
+    places = [axis if n == number else place for n, place in enumerate(arg.placements)]
     target = layout(arg.mesh, places, {**dict(arg.ends), axis: ends})
     if not all_here(arg.mesh):
-        return sum_in_parts(value, number, axis, target)
+        return reduce_scatter(value, number, axis, target)
     parts = []
     for place in arg.here:
         span = span_at(target, axis, place)
@@ -245,5 +245,5 @@ def _sum_in_parts(value: UOp, number: int, axis: int, ends: Ends) -> UOp:
 
 def _at(arg: MultiArg, number: int, place: int | None) -> MultiArg:
     """The layout in which an axis of the mesh does something else."""
-    places = [place if n == number else before for n, before in enumerate(arg.places)]
+    places = [place if n == number else before for n, before in enumerate(arg.placements)]
     return layout(arg.mesh, places, dict(arg.ends))

@@ -13,8 +13,8 @@ from ..dtype import dtypes
 from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp
 from ..shape import shape_of
-from .in_memory import is_held
-from .reduces_of_repeats import axes_of_repeats
+from .in_memory import is_materialized
+from .reduces_of_repeated import repeated_axes
 from .versions import effective
 
 #: So many distances are multiplied, from so many means: what is stored for a block grows with both.
@@ -50,7 +50,7 @@ class Terms(NamedTuple):
 
 
 def is_sum(node: UOp) -> bool:
-    if node.op is not Ops.REDUCE_AXIS or node.arg.op is not Ops.ADD or is_held(node):
+    if node.op is not Ops.REDUCE_AXIS or node.arg.op is not Ops.ADD or is_materialized(node):
         return False
     return node.dtype in (dtypes.float32, dtypes.float64)
 
@@ -63,12 +63,12 @@ def terms_of(node: UOp) -> Terms | None:
     weights, conditions, late = list[UOp](), list[Condition](), list[tuple[UOp, bool]]()
     stack = [node.src[0]]
     while stack:
-        factor = _seen(stack.pop())
-        if wide <= axes_of_repeats(factor):
+        factor = _planned(stack.pop())
+        if wide <= repeated_axes(factor):
             late.append((factor, False))
         elif factor.op is Ops.MUL:
             stack += factor.src
-        elif factor.op is Ops.FDIV and wide <= axes_of_repeats(factor.src[1]):
+        elif factor.op is Ops.FDIV and wide <= repeated_axes(factor.src[1]):
             late.append((factor.src[1], True))
             stack.append(factor.src[0])
         elif factor.op is Ops.WHERE and _is_zero(factor.src[2]):
@@ -93,9 +93,9 @@ def _shift(factor: UOp, node: UOp) -> Shift | None:
     """A factor of what a sum is of as the distance from a mean over the same axes."""
     if factor.op is not Ops.SUB or factor.dtype is not node.dtype:
         return None
-    x, centre = _seen(factor.src[0]), factor.src[1]
+    x, centre = _planned(factor.src[0]), factor.src[1]
     shape = shape_of(node.src[0])
-    if not {axis for axis in node.arg.axes if shape[axis] != 1} <= axes_of_repeats(centre):
+    if not {axis for axis in node.arg.axes if shape[axis] != 1} <= repeated_axes(centre):
         return None
     for mean in itertools.islice(_made_of(centre), NEAR):
         if is_sum(mean) and mean.arg == node.arg and mean.dtype is node.dtype and x in masked(mean)[0]:
@@ -105,19 +105,19 @@ def _shift(factor: UOp, node: UOp) -> Shift | None:
 
 def masked(mean: UOp) -> tuple[tuple[UOp, ...], Condition | None]:
     """What a sum is of, also without the condition under which it is not 0, and that condition."""
-    source = _seen(mean.src[0])
+    source = _planned(mean.src[0])
     if source.op is Ops.WHERE and _is_zero(source.src[2]):
-        return (source, _seen(source.src[1])), Condition(source.src[0], False)
+        return (source, _planned(source.src[1])), Condition(source.src[0], False)
     if source.op is Ops.WHERE and _is_zero(source.src[1]):
-        return (source, _seen(source.src[2])), Condition(source.src[0], True)
+        return (source, _planned(source.src[2])), Condition(source.src[0], True)
     for factor, other in (source.src, source.src[::-1]) if source.op is Ops.MUL else ():
-        factor = _seen(factor)
+        factor = _planned(factor)
         if factor.op is Ops.CAST and factor.src[0].dtype is dtypes.bool:
-            return (source, _seen(other)), Condition(factor.src[0], False)
+            return (source, _planned(other)), Condition(factor.src[0], False)
     return (source,), None
 
 
-def _seen(node: UOp) -> UOp:
+def _planned(node: UOp) -> UOp:
     """What a node is now, without what planning ignores."""
     node = effective(node)
     while node.op is Ops.DETACH:
@@ -129,7 +129,7 @@ def _made_of(value: UOp) -> Iterator[UOp]:
     """The values that one is made of by movements and operations on elements, with reductions."""
     stack, seen = [value], set[UOp]()
     while stack:
-        node = _seen(stack.pop())
+        node = _planned(stack.pop())
         if node in seen:
             continue
         seen.add(node)
@@ -137,7 +137,7 @@ def _made_of(value: UOp) -> Iterator[UOp]:
             stack.append(node.src[0])
             continue
         yield node
-        if node.op in ELEMENTWISE and not is_held(node):
+        if node.op in ELEMENTWISE and not is_materialized(node):
             stack += node.src
 
 

@@ -37,8 +37,8 @@ def received(value: UOp, target: MultiArg) -> float:
     for axis, _ in arg.ends:
         size /= _count(arg, mesh_axes(arg, axis))
     total = 0.0
-    for number, place in enumerate(arg.places):
-        count, goal = arg.mesh.sizes[number], target.places[number]
+    for number, place in enumerate(arg.placements):
+        count, goal = arg.mesh.sizes[number], target.placements[number]
         if isinstance(place, Ops) and not isinstance(goal, Ops):
             total += (1 if goal is not None else 2) * size * (count - 1) / count
     arg = settled(arg)
@@ -68,11 +68,13 @@ def _count(arg: MultiArg, axes: Sequence[int]) -> int:
 
 def layout_text(arg: MultiArg) -> str:
     """How a value lies, in words: for each axis of the mesh, what it does."""
-    rows = [f"{name}: {place_text(place)}" for name, place in zip(arg.mesh.names, arg.places, strict=True)]
+    rows = [
+        f"{name}: {placement_text(place)}" for name, place in zip(arg.mesh.names, arg.placements, strict=True)
+    ]
     return ", ".join(rows)
 
 
-def place_text(place: object) -> str:
+def placement_text(place: object) -> str:
     """What one axis of a mesh does to a value."""
     if place is None:
         return "copy"

@@ -109,12 +109,12 @@ def _in_other_order(node: UOp, p: UOp, inner: UOp, known: UOp, rest: list[Term])
     if any(map(_has_zeros, (inner, p, *product.src, *known.src[0].src, *[term.value for term in rest]))):
         return None
     d = _range(shape_of(product)[deep.arg.axes[0]], 1)
-    places = list(_places(inner, tuple(walk)))
+    places = list(_indices(inner, tuple(walk)))
     places[deep.arg.axes[0]] = d
     where = {r: at for r, at in zip(ranges_over(shape_of(product)), places, strict=True) if r.op is Ops.RANGE}
     for a, b in (product.src, product.src[::-1]):
-        base, at = below_movement(b), _put(_places(b, tuple(ranges_over(shape_of(product)))), where)
-        if j in free_ranges(_put(_places(a, tuple(ranges_over(shape_of(product)))), where)):
+        base, at = below_movement(b), _put(_indices(b, tuple(ranges_over(shape_of(product)))), where)
+        if j in free_ranges(_put(_indices(a, tuple(ranges_over(shape_of(product)))), where)):
             continue
         out = _out_of(known, p, tuple(walk), (base, at), j, d)
         if out is None:
@@ -151,7 +151,7 @@ def _out_of(known: UOp, p: UOp, walk: Indices, b: tuple[UOp, Indices], j: UOp, d
         if below_movement(mine) is not below_movement(p) or below_movement(other) is not b[0]:
             continue
         means: dict[UOp, UOp] = {}
-        of_p = list(zip(_places(mine, own), _places(p, walk), strict=True))
+        of_p = list(zip(_indices(mine, own), _indices(p, walk), strict=True))
         for at, wanted in of_p:
             if at.op is Ops.RANGE:
                 means.setdefault(at, wanted)
@@ -159,7 +159,7 @@ def _out_of(known: UOp, p: UOp, walk: Indices, b: tuple[UOp, Indices], j: UOp, d
         if len(left) != 1 or left[0].src != d.src:
             continue
         means[left[0]] = d
-        of_b = list(zip(_places(other, own), b[1], strict=True))
+        of_b = list(zip(_indices(other, own), b[1], strict=True))
         if any(_put((at,), means) != (wanted,) for at, wanted in (*of_p, *of_b)):
             continue
         (axis,) = known.arg.axes
@@ -169,7 +169,7 @@ def _out_of(known: UOp, p: UOp, walk: Indices, b: tuple[UOp, Indices], j: UOp, d
     return None
 
 
-def _places(value: UOp, walk: Indices) -> Indices:
+def _indices(value: UOp, walk: Indices) -> Indices:
     base, tracker = base_and_tracker(value)
     return through(tracker, walk, shape_of(base))
 
@@ -181,7 +181,7 @@ def _has_zeros(value: UOp) -> bool:
 
 def _walked(value: UOp, walk: Indices) -> Indices:
     """The places of all values that one is computed from."""
-    return _places(value, walk) if below_movement(value) is not value else walk
+    return _indices(value, walk) if below_movement(value) is not value else walk
 
 
 def _put(places: Indices, means: dict[UOp, UOp]) -> Indices:

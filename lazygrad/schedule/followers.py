@@ -17,8 +17,8 @@ from ..codegen.opt import OptOps
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..target import Target
-from .as_one import as_one
-from .order import kernels_before, place_of
+from .joined_kernel import joined_kernel
+from .order import kernels_before, output_of
 from .template import KernelTemplate, Place, Ref, Template
 
 #: Output → the one that its memory was made for.
@@ -39,14 +39,14 @@ def may_follow(template: Template, roots: Roots, number: int, others: Sequence[i
     waits = set(kernels_before(kernel)).intersection(others)
     if not waits <= {ref[1] for ref in named}:
         return False
-    touched = [ref for ref in (*kernel.inputs, *_written(kernel)) if ref[0] == "view"]
-    if any(place is not None and place[0] in others for place in map(place_of, touched)):
+    touched = [ref for ref in (*kernel.inputs, *_outputs(kernel)) if ref[0] == "view"]
+    if any(place is not None and place[0] in others for place in map(output_of, touched)):
         return False  # a part has a name of its own
-    own = {_root(roots, ref) for ref in _written(kernel)}
+    own = {_root(roots, ref) for ref in _outputs(kernel)}
     continued = _continued(kernels, number, set(others))
     for other in others:
         read = {_root(roots, ref) for ref in kernels[other].inputs}
-        written = {_root(roots, ref) for ref in _written(kernels[other])}
+        written = {_root(roots, ref) for ref in _outputs(kernels[other])}
         if not read.isdisjoint(own | written):
             return False  # what is read of memory is not read again after it was written
         if not (written.isdisjoint(own) or other in waits or other in continued):
@@ -54,7 +54,7 @@ def may_follow(template: Template, roots: Roots, number: int, others: Sequence[i
         again = kernels[other].ast, kernels[other].inputs, kernels[other].binds
         if not written.isdisjoint(own) and again == (kernel.ast, kernel.inputs, kernel.binds):
             return False  # one node would stand for both stores, and be in the program twice
-    return not _is_next_turn(kernels, number, others)
+    return not _is_next_iteration(kernels, number, others)
 
 
 def reads_of(template: Template, number: int, others: Iterable[int]) -> list[Ref]:
@@ -62,7 +62,7 @@ def reads_of(template: Template, number: int, others: Iterable[int]) -> list[Ref
     return [ref for ref in template.kernels[number].inputs if ref[0] == "out" and ref[1] in others]
 
 
-def _written(kernel: KernelTemplate) -> list[Ref]:
+def _outputs(kernel: KernelTemplate) -> list[Ref]:
     """The memory that was there before, which a kernel writes."""
     return [output.into for output in kernel.outputs if output.into is not None]
 
@@ -78,7 +78,7 @@ def roots_of(template: Template) -> Roots:
 
 
 def _root(roots: Roots, ref: Ref) -> Place:
-    place = place_of(ref)
+    place = output_of(ref)
     return OUTSIDE if place is None else roots[place]
 
 
@@ -86,21 +86,21 @@ def _continued(kernels: Sequence[KernelTemplate], number: int, others: Container
     """The kernels of a set on whose memory one goes on to write, however many writes before."""
     todo, found = [number], set[int]()
     while todo:
-        for ref in _written(kernels[todo.pop()]):
+        for ref in _outputs(kernels[todo.pop()]):
             if ref[0] == "out" and ref[1] in others and ref[1] not in found:
                 found.add(ref[1])
                 todo.append(ref[1])
     return found
 
 
-def _is_next_turn(kernels: Sequence[KernelTemplate], number: int, others: Sequence[int]) -> bool:
+def _is_next_iteration(kernels: Sequence[KernelTemplate], number: int, others: Sequence[int]) -> bool:
     """Whether a kernel reads what was made of results of the same program: the next turn of a loop that was
     written out, whose turns share a program as they are.
     """
     todo, seen = [number], {number}
     while todo:
         for ref in kernels[todo.pop()].inputs:
-            place = place_of(ref)
+            place = output_of(ref)
             if place is None or place[0] in seen or place[0] not in others:
                 continue
             if kernels[place[0]].ast is kernels[number].ast:
@@ -112,12 +112,12 @@ def _is_next_turn(kernels: Sequence[KernelTemplate], number: int, others: Sequen
 
 def ast_of(template: Template, numbers: Sequence[int]) -> UOp | None:
     """The AST of the kernels of a set as one; None where two of them know a memory differently."""
-    ast = as_one(template, numbers).ast
+    ast = joined_kernel(template, numbers).ast
     memory = {node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL}
     return ast if len({node.arg for node in memory}) == len(memory) else None
 
 
-def pieces_of(ast: UOp, target: Target) -> int:
+def chunks_of(ast: UOp, target: Target) -> int:
     """Into how many pieces that keep step a kernel of nests is cut; 1 where it is not."""
     found = aligned_chunks(tuple([lower(nest) for nest in nests_of(ast)]), target)
     if found is None:

@@ -29,13 +29,13 @@ def toposort_effective(roots: Iterable[UOp], done: set[UOp] | None = None, follo
     def sources(node: UOp) -> Sequence[UOp]:
         if node.op in _LEAVES or (node.op is Ops.ASSIGN and node.src[1].op is Ops.KERNEL):
             return ()
-        return [effective(s) if "becomes" in s.facts else s for s in node.src] if follow else node.src
+        return [effective(s) if "forwarded_to" in s.facts else s for s in node.src] if follow else node.src
 
     return toposort([effective(root) if follow else root for root in roots], sources, done)
 
 
 @dataclass
-class Asked:
+class Request:
     """What is to be planned.
 
     roots       the nodes that are wanted, no movements
@@ -53,7 +53,7 @@ class Asked:
     grown: bool = False
 
     @classmethod
-    def of(cls, roots: list[UOp]) -> Asked:
+    def of(cls, roots: list[UOp]) -> Request:
         """Nothing but these roots."""
         return cls(roots, toposort_effective(roots))
 

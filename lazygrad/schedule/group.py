@@ -31,13 +31,13 @@ class Group:
         "more",
         "ops",
         "order",
-        "places",
         "ranges",
         "reads",
         "rows",
         "scanned",
         "shape",
         "stores",
+        "views",
     )
 
     def __init__(
@@ -60,7 +60,7 @@ class Group:
         self.order: dict[UOp, int] = {}
         self.stores: list[UOp] = []
         #: stored node → how the loops see it, where its axes have another order than they, or another number
-        self.places: dict[UOp, ShapeTracker] = {}
+        self.views: dict[UOp, ShapeTracker] = {}
         #: what a kernel in one pass computes for itself, whoever else stores it
         self.inside: frozenset[UOp] = frozenset()
         self.fused: list[frozenset[UOp]] = []
@@ -87,7 +87,7 @@ class Group:
             return False
         return all(size is whole or size == whole for size, whole in zip(shape, self.shape, strict=True))
 
-    def seen_in_another_order(self, shape: tuple[sint, ...], indices: Indices) -> ShapeTracker | None:
+    def permuted_view(self, shape: tuple[sint, ...], indices: Indices) -> ShapeTracker | None:
         """A value of `shape`, needed at `indices`, as the loops see it: each of its elements in one turn, but
         its axes in another order, or with axes of one element in other places. None where that is not so.
         """

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from ..ir.index import sint
 from ..ir.uop import UOp, Variable
 from ..shape.sizes import add, mul
-from .sizes_apart import Apart
+from .split_sizes import SizedGraph
 
 #: The Variable's name, and what it goes up to at least: programs are not made anew for 4, 8, 16, 32.
 NAME, LEAST_BOUND = "size", 64
@@ -40,7 +40,17 @@ class Growth:
     planned      whether its plan is known to work
     """
 
-    __slots__ = ("_fixed", "_varying", "base", "least", "most", "planned", "polynomials", "seen", "variable")
+    __slots__ = (
+        "_fixed",
+        "_varying",
+        "base",
+        "known_sizes",
+        "least",
+        "most",
+        "planned",
+        "polynomials",
+        "variable",
+    )
 
     def __init__(
         self,
@@ -50,7 +60,7 @@ class Growth:
         least: int,
         most: int,
     ) -> None:
-        self.polynomials, self.base, self.seen = tuple(polynomials), base, seen
+        self.polynomials, self.base, self.known_sizes = tuple(polynomials), base, seen
         self.least, self.most, self.planned = least, most, False
         self.variable: UOp = Variable(NAME, least, most)
         numbered = [(place, p) for place, p in enumerate(self.polynomials) if p is not None]
@@ -84,16 +94,16 @@ class Growth:
 
     def reaching(self, n: int) -> Growth | None:
         """The same for numbers up to n and more; None where it cannot be."""
-        return _bounded(self.polynomials, self.base, self.seen, n)
+        return _bounded(self.polynomials, self.base, self.known_sizes, n)
 
 
 class _Structure:
     """What is known of graphs of one structure: some sizes that it came with, and its growths."""
 
-    __slots__ = ("growths", "guessed", "last", "refused", "seen", "times")
+    __slots__ = ("growths", "guessed", "last", "recorded", "refused", "times")
 
     def __init__(self) -> None:
-        self.seen: list[tuple[int, ...]] = []
+        self.recorded: list[tuple[int, ...]] = []
         self.growths: list[Growth] = []
         self.last: tuple[int, ...] = ()
         self.times = 0
@@ -108,7 +118,7 @@ def forget() -> None:
     _structures.clear()
 
 
-def growth_of(graph: Apart) -> tuple[Growth, int] | None:
+def growth_of(graph: SizedGraph) -> tuple[Growth, int] | None:
     """The growth that a graph belongs to, and its number; None where it has a plan of its own."""
     known = _structures.get(graph.structure)
     sizes = graph.sizes
@@ -132,21 +142,21 @@ def growth_of(graph: Apart) -> tuple[Growth, int] | None:
         if larger is not None:
             known.growths.insert(0, larger)
             return larger, n
-    if sizes in known.seen:
+    if sizes in known.recorded:
         return None
-    found = _found(graph, known.seen)
+    found = _found(graph, known.recorded)
     if found is None:
         if last and not known.guessed:
             found = _guess(graph, last)
             known.guessed = found is not None
-        known.seen = [*known.seen, sizes][-MOST_SEEN:]
+        known.recorded = [*known.recorded, sizes][-MOST_SEEN:]
     if found is None:
         return None
     known.growths.insert(0, found)
     return found, sizes[found.base]
 
 
-def refuse(graph: Apart, growth: Growth) -> None:
+def refuse(graph: SizedGraph, growth: Growth) -> None:
     """Each size of this structure gets a plan of its own from here on; or, if the growth was a guess, until
     three sizes say how they grow.
     """
@@ -154,12 +164,12 @@ def refuse(graph: Apart, growth: Growth) -> None:
     if known is None:
         return
     known.growths.clear()
-    if len(growth.seen) == 3:
+    if len(growth.known_sizes) == 3:
         known.refused = True
-        known.seen.clear()
+        known.recorded.clear()
 
 
-def _found(graph: Apart, seen: Sequence[tuple[int, ...]]) -> Growth | None:
+def _found(graph: SizedGraph, seen: Sequence[tuple[int, ...]]) -> Growth | None:
     """The growth of a graph and two others."""
     latest = seen[::-1]
     for place, one in enumerate(latest):
@@ -198,7 +208,7 @@ def grown(three: Sequence[tuple[int, ...]], free: frozenset[int]) -> Growth | No
 _AFTER_ONE = (2, 3)
 
 
-def _guess(graph: Apart, before: tuple[int, ...]) -> Growth | None:
+def _guess(graph: SizedGraph, before: tuple[int, ...]) -> Growth | None:
     """The growth of a graph and the one before, if the number was 2 and is 3, and no size is less."""
     columns = list(zip(before, graph.sizes, strict=True))
     free = graph.free

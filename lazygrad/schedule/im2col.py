@@ -33,7 +33,7 @@ from ..shape import base_and_tracker, expand, permute, shape_of, shrink
 from ..shape.movement import moved, movements_on
 from ..target import Target
 from .asking import near
-from .reduces_of_repeats import axes_of_repeats
+from .reduces_of_repeated import repeated_axes
 
 #: Each element that is stored is for at least so many products.
 USES = 16
@@ -107,7 +107,7 @@ def windows_of(factor: UOp, summed: Sequence[int], target: Target) -> Windows | 
     if len(tracker.views) == 1 and tracker.views[0].mask is None and tracker.contiguous:
         return None
     sizes = [size for size in shape_of(factor) if isinstance(size, int)]
-    still = axes_of_repeats(factor)
+    still = repeated_axes(factor)
     own = [axis for axis, size in enumerate(sizes) if size != 1 and axis not in still]
     count, products = math.prod(sizes[axis] for axis in own), math.prod(sizes)
     itemsize = factor.dtype.itemsize
@@ -161,7 +161,7 @@ def _with_border(factor: UOp, summed: Sequence[int], target: Target) -> UOp | No
         return None
     bordered = moved(UOp(Ops.CONTIGUOUS, factor.dtype, (padded,)), moves)
     strides = base_and_tracker(bordered)[1].real_strides()
-    still = axes_of_repeats(bordered)
+    still = repeated_axes(bordered)
     own = [axis for axis, size in enumerate(sizes) if size != 1 and axis not in still]
     steps = {axis: abs(step) for axis in own if isinstance(step := strides[axis], int)}
     taps = [(steps[axis], sizes[axis]) for axis in steps if axis in summed]

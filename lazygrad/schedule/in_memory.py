@@ -13,7 +13,7 @@ from ..shape.tracker import ShapeTracker
 HELD = frozenset((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.KERNEL))
 
 
-def is_held(node: UOp) -> bool:
+def is_materialized(node: UOp) -> bool:
     """Whether a node stands for memory: a buffer, a view of one, or an ASSIGN whose kernel is planned."""
     return node.op in HELD or (node.op is Ops.ASSIGN and node.src[1].op is Ops.KERNEL)
 
@@ -30,16 +30,22 @@ def is_copied_as_it_is(node: UOp) -> bool:
     base, tracker = base_and_tracker(node)
     if base.op in (Ops.CONTIGUOUS, *TRANSFERS):
         return is_whole(base, tracker)
-    return is_number(node) or (is_held(base) and in_order(node).op is not Ops.CONTIGUOUS)
+    return is_number(node) or (is_materialized(base) and in_order(node).op is not Ops.CONTIGUOUS)
 
 
 def in_order(node: UOp) -> UOp:
     """What a COPY, SORT or ROUTINE reads: a buffer in order, or a contiguous part of one as a BUFFER_VIEW."""
     base, tracker = base_and_tracker(node)
-    stored = is_held(base) or base.op in (Ops.CONTIGUOUS, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, *TRANSFERS)
+    stored = is_materialized(base) or base.op in (
+        Ops.CONTIGUOUS,
+        Ops.CUSTOM,
+        Ops.LOOP,
+        Ops.ROUTINE,
+        *TRANSFERS,
+    )
     if stored and is_whole(base, tracker):
         return node
-    if is_held(base) and len(tracker.views) == 1:
+    if is_materialized(base) and len(tracker.views) == 1:
         view = tracker.views[0]
         offset, size = view.offset, tracker.size
         packed = view.mask is None and _is_packed(view)

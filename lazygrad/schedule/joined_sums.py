@@ -96,7 +96,7 @@ def _joined(kernels: Sequence[KernelTemplate], target: Target) -> KernelTemplate
         tuple(dict.fromkeys(origin for kernel in kernels for origin in kernel.metadata)),
         sorted({earlier for kernel in kernels for earlier in kernel.after}),
         boundaries=tuple([boundary for kernel in kernels for boundary in kernel.boundaries]),
-        kept=tuple([kept for kernel in kernels for kept in kernel.kept]),
+        staged=tuple([kept for kernel in kernels for kept in kernel.staged]),
     )
 
 
@@ -108,12 +108,12 @@ def _store(store: UOp, names: dict[int, int], number: int, around: tuple[int, in
     memory, view, value = transform(store, lambda node, src: _named(node, names), None).src
     before, behind = around
 
-    def apart(tracker: ShapeTracker) -> ShapeTracker:
+    def split(tracker: ShapeTracker) -> ShapeTracker:
         return tracker.reshape((1,) * before + tracker.shape + (1,) * behind)
 
-    seen = UOp(Ops.VIEW, value.dtype, (value.src[0],), apart(ShapeTracker.from_shape(view.arg.shape)))
+    seen = UOp(Ops.VIEW, value.dtype, (value.src[0],), split(ShapeTracker.from_shape(view.arg.shape)))
     value = UOp(Ops.ONE_PASS, value.dtype, (seen,), number)
-    return store.replace(src=(memory, view.replace(arg=apart(view.arg)), value))
+    return store.replace(src=(memory, view.replace(arg=split(view.arg)), value))
 
 
 def _named(node: UOp, names: dict[int, int]) -> UOp | None:

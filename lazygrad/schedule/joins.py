@@ -19,7 +19,7 @@ from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker, expand, reshape, shrink
 from ..shape.rules import shape_of
 from ..shape.sizes import add, mul, prod
-from .in_memory import in_order, is_copied_as_it_is, is_held, is_number, is_whole
+from .in_memory import in_order, is_copied_as_it_is, is_materialized, is_number, is_whole
 
 #: Parts that are computed alike are followed through so many operations.
 MAX_STEPS = 64
@@ -30,11 +30,11 @@ def joined(copy: UOp) -> UOp:
     *parts, device = copy.src
     made = None
     if all(device_of(part) in (None, device.arg) for part in parts):
-        made = _Alike(device).joined(tuple(parts), MAX_STEPS)
+        made = _SameOperation(device).joined(tuple(parts), MAX_STEPS)
     if made is None:
         return _one_by_one(parts, device)
     base, _ = base_and_tracker(made)
-    if is_held(base):
+    if is_materialized(base):
         return UOp(Ops.COPY, made.dtype, (in_order(made), device))
     if made is base and made.op is not Ops.CONST:
         return made
@@ -44,7 +44,7 @@ def joined(copy: UOp) -> UOp:
 join_rules = PatternMatcher([(UPat(Ops.COPY, src=(UPat(), UPat(), UPat(), ...), name="copy"), joined)])
 
 
-class _Alike:
+class _SameOperation:
     """Joins what is computed alike: an operation on joined values is the join of its results."""
 
     def __init__(self, device: UOp) -> None:
@@ -95,7 +95,7 @@ def _repeated(part: UOp, times: int) -> UOp:
 
 def _copy(parts: Sequence[UOp], device: UOp) -> UOp:
     """A COPY of what needs no kernel; parts of one memory that follow each other are one."""
-    whole = _as_one(parts)
+    whole = _merged(parts)
     if whole is not None:
         return whole
     made = []
@@ -107,10 +107,10 @@ def _copy(parts: Sequence[UOp], device: UOp) -> UOp:
     return UOp(Ops.COPY, parts[0].dtype, (*made, device))
 
 
-def _as_one(parts: Sequence[UOp]) -> UOp | None:
+def _merged(parts: Sequence[UOp]) -> UOp | None:
     """Parts of one memory that follow each other, as one part of it."""
     memory, tracker = base_and_tracker(parts[0])
-    if not is_held(memory) or not isinstance(tracker.views[-1].offset, int):
+    if not is_materialized(memory) or not isinstance(tracker.views[-1].offset, int):
         return None
     begin: sint = tracker.views[-1].offset
     end = begin

@@ -18,7 +18,7 @@ from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
 from .graph import binds_of
 from .group import Group
-from .in_memory import is_held
+from .in_memory import is_materialized
 from .lifted_numbers import argument_name, with_constants
 from .reports import Reports
 
@@ -106,7 +106,7 @@ class AstBuilder:
     def value(self, source: UOp) -> UOp:
         """The AST of a node as it is seen through the movements on it."""
         self._fill(source)
-        return self._seen(source)
+        return self._viewed(source)
 
     def _fill(self, source: UOp) -> None:
         """Build every inline node below, sources first."""
@@ -127,19 +127,23 @@ class AstBuilder:
         return UOp(Ops.STAGE, node.dtype, (made,), self.rows[node]) if node in self.rows else made
 
     def _is_inline(self, node: UOp) -> bool:
-        if node.op in (Ops.CONST, Ops.IOTA, Ops.DEVICE) or is_held(node) or node.dtype is dtypes.index:
+        if (
+            node.op in (Ops.CONST, Ops.IOTA, Ops.DEVICE)
+            or is_materialized(node)
+            or node.dtype is dtypes.index
+        ):
             return False
         home = self.home.get(node)
         return home is None or home is self.group or node in self.group.inside
 
     def _build(self, node: UOp) -> UOp:
         if node.op is Ops.GATHER:
-            return self._load(node.src[0], self._limited(self._seen(node.src[1])))
+            return self._load(node.src[0], self._limited(self._viewed(node.src[1])))
         if node.op in (Ops.CONTIGUOUS, Ops.ASSIGN):
-            return self._seen(node.src[1 if node.op is Ops.ASSIGN else 0])
+            return self._viewed(node.src[1 if node.op is Ops.ASSIGN else 0])
         if node.op is Ops.CHECK:
             return self._check(node)
-        return UOp(node.op, node.dtype, tuple(self._seen(s) for s in node.src), node.arg)
+        return UOp(node.op, node.dtype, tuple(self._viewed(s) for s in node.src), node.arg)
 
     def _is_done(self, node: UOp) -> bool:
         """Whether it is a CHECK that this kernel need not do."""
@@ -148,8 +152,8 @@ class AstBuilder:
     def _check(self, node: UOp) -> UOp:
         """A CHECK in this kernel. How many there are, and so where their memory is, is known in the end."""
         if self._is_done(node):
-            return self._seen(node.src[0])
-        src = (*(self._seen(s) for s in node.src), report_memory(0, 1))
+            return self._viewed(node.src[0])
+        src = (*(self._viewed(s) for s in node.src), report_memory(0, 1))
         self.checks.append(node)
         return UOp(Ops.CHECK, node.dtype, src, node.arg._replace(number=len(self.checks) - 1))
 
@@ -165,7 +169,7 @@ class AstBuilder:
 
         return transform(sink, reporting, None)
 
-    def _seen(self, source: UOp) -> UOp:
+    def _viewed(self, source: UOp) -> UOp:
         if source.dtype is dtypes.index:
             return substitute((source,), {bind: self._variable(bind) for bind in binds_of(source)})[source]
         base, tracker = base_and_tracker(source)
@@ -188,7 +192,7 @@ class AstBuilder:
             buffer = UOp(Ops.DEFINE_GLOBAL, base.dtype.ptr(self.sizes(reference)), (), number)
             self.inputs[reference] = buffer
         load = UOp(Ops.LOAD, base.dtype, (buffer, self._view(tracker), *index))
-        if dtypes.is_int(base.dtype) and not index and not is_held(base):
+        if dtypes.is_int(base.dtype) and not index and not is_materialized(base):
             self.stored[load] = source
         return load
 
@@ -206,7 +210,7 @@ class AstBuilder:
             low, high = bounds(source)
             if not int(dtypes.min(node.dtype)) < low <= high < int(dtypes.max(node.dtype)):
                 return None
-            least, most = (self._seen(filled(shape_of(source), node.dtype, end)) for end in (low, high))
+            least, most = (self._viewed(filled(shape_of(source), node.dtype, end)) for end in (low, high))
             return UOp(Ops.MIN, node.dtype, (UOp(Ops.MAX, node.dtype, (node, least)), most))
 
         return transform(place, limit, None) if self.stored else place
@@ -248,7 +252,7 @@ class AstBuilder:
         value = self.values[node]
         shape = shape_of(node.src[1]) if node.op is Ops.ASSIGN else shape_of(node)
         written = tracker or ShapeTracker.from_shape(shape)
-        place = self.group.places.get(node)
+        place = self.group.views.get(node)
         if place is not None:  # both as the loops see them
             value = UOp(Ops.VIEW, value.dtype, (value,), self._unbound(place))
             written = written + place

@@ -32,9 +32,10 @@ from ..shape.sizes import prod
 from . import growth
 from .asking import near
 from .between_ranks import not_found_again
+from .budget_report import report_rematerialized
 from .checkpoints import needs_less, without_checkpoints
-from .graph import Asked, binds_in_args, open_arg
-from .in_memory import is_held
+from .graph import Request, binds_in_args, open_arg
+from .in_memory import is_materialized
 from .kernel_ast import Kernel
 from .lifted_numbers import (
     constant_below,
@@ -49,11 +50,10 @@ from .lifted_sizes import copies_first
 from .multi import in_place
 from .plan import COLLECT, LIFT, LIFT_SIZES, Job, plan, run, unobserved
 from .readers import Pending
-from .sizes_apart import Apart, apart
-from .spared import tell_spared
+from .split_sizes import SizedGraph, split_sizes
 from .stored import stored_plan
 from .template import Place, Ref, Template
-from .versions import below_looks, check_alive, effective, in_shape, latest, new_buffer, set_becomes
+from .versions import below_looks, check_alive, effective, forward_to, in_shape, latest, new_buffer
 
 #: One lock around planning and compiling; re-entrant, none around running.
 planning = lock_across_fork()
@@ -62,7 +62,7 @@ planning = lock_across_fork()
 #: Called with what is asked for, before it is planned.
 plan_observers: list[Callable[[Sequence[UOp]], None]] = []
 #: Called with all that is planned with it, after that.
-collected_observers: list[Callable[[Asked], None]] = []
+collected_observers: list[Callable[[Request], None]] = []
 
 _families: dict[Any, _Family] = {}
 #: So many plans are kept; above them the older half goes.
@@ -91,7 +91,7 @@ def kernelize(roots: Sequence[UOp], pending: Pending, attempt: Attempt | None = 
             observer(wanted)
         if CHECK == 1:
             verify(UOp(Ops.SINK, src=tuple(wanted)), TENSOR, "the methods of Tensor")
-        asked = run(COLLECT, _with_siblings(Asked.of(wanted)), Job(pending))
+        asked = run(COLLECT, _with_siblings(Request.of(wanted)), Job(pending))
         for each in collected_observers:
             each(asked)
         _plan_and_bind(asked, attempt)
@@ -102,7 +102,7 @@ def kernelize(roots: Sequence[UOp], pending: Pending, attempt: Attempt | None = 
 _SEVERAL = (Ops.CUSTOM, Ops.LOOP)
 
 
-def _with_siblings(asked: Asked) -> Asked:
+def _with_siblings(asked: Request) -> Request:
     """All results of a user's kernel, or of a loop, are asked for where one is: it stores them at once."""
     custom = [node for node in asked.order if node.op in _SEVERAL and len(node.arg.kernel.outputs) > 1]
     if not custom:
@@ -111,10 +111,10 @@ def _with_siblings(asked: Asked) -> Asked:
     for node in custom:
         for number, array in enumerate(node.arg.kernel.outputs):
             sibling = UOp(node.op, array.dtype, node.src, node.arg._replace(output=number))
-            if "becomes" not in sibling.facts:
+            if "forwarded_to" not in sibling.facts:
                 found[sibling] = None
     roots = list(dict.fromkeys([*asked.roots, *found]))
-    return asked if len(roots) == len(asked.roots) else Asked.of(roots)
+    return asked if len(roots) == len(asked.roots) else Request.of(roots)
 
 
 class _Family:
@@ -130,23 +130,23 @@ class _Family:
         self.open: dict[frozenset[int], Template] = {}
 
 
-def _plan_and_bind(asked: Asked, attempt: Attempt | None) -> None:
+def _plan_and_bind(asked: Request, attempt: Attempt | None) -> None:
     plain = without_checkpoints(asked)
     if plain is not None and not _checkpoints_save(asked, plain):
         asked = plain
     if CACHELEVEL < 1:
-        _bind(_told(_new_plan(asked)), asked)
+        _bind(_reported(_new_plan(asked)), asked)
         return
     key, numbers = structure_key(asked)
     # what a plan for many sizes needs is not known: with a budget, each size has a plan of its own
     if key not in _families and attempt is not None and not MEMORY_BUDGET.value and plain is None:
-        graph = apart(asked)
+        graph = split_sizes(asked)
         if graph is not None and _bound_for_many_sizes(asked, graph, attempt):
             return
     _bind(*_template_of(asked, key, numbers))
 
 
-def _template_of(asked: Asked, key: Any, numbers: tuple[Any, ...]) -> tuple[Template, Asked]:
+def _template_of(asked: Request, key: Any, numbers: tuple[Any, ...]) -> tuple[Template, Request]:
     """The plan of a structure, and the graph with the numbers lifted that are arguments of its kernels."""
     family = _families.get(key)
     if family is None:
@@ -165,7 +165,7 @@ def _template_of(asked: Asked, key: Any, numbers: tuple[Any, ...]) -> tuple[Temp
     return template, lifted
 
 
-def _planned(asked: Asked, key: Any, numbers: tuple[Any, ...]) -> Template:
+def _planned(asked: Request, key: Any, numbers: tuple[Any, ...]) -> Template:
     """The plan of a structure that is not in memory: one that is on disk, or else a new one."""
     stored = stored_plan(asked, key, numbers)
     found = None if stored is None else stored.load()
@@ -173,18 +173,18 @@ def _planned(asked: Asked, key: Any, numbers: tuple[Any, ...]) -> Template:
         found = _new_plan(asked)
         if stored is not None:
             stored.store(found)
-    return _told(found)
+    return _reported(found)
 
 
-def _new_plan(asked: Asked, budget: int | None = None) -> Template:
+def _new_plan(asked: Request, budget: int | None = None) -> Template:
     """A plan, in MEMORY_BUDGET if no other budget is given."""
     return plan(asked, bool(FUSE.value), MEMORY_BUDGET.value if budget is None else budget)
 
 
-def _told(template: Template) -> Template:
+def _reported(template: Template) -> Template:
     """The plan; what spared memory in it is said, and what that costs."""
-    if template.spared is not None:
-        tell_spared(template.spared)
+    if template.rematerialized is not None:
+        report_rematerialized(template.rematerialized)
     return template
 
 
@@ -192,7 +192,7 @@ def _told(template: Template) -> Template:
 _saving: dict[Any, bool] = {}
 
 
-def _checkpoints_save(asked: Asked, plain: Asked) -> bool:
+def _checkpoints_save(asked: Request, plain: Request) -> bool:
     """Whether a graph with checkpoints needs less memory than the same without, by plans without a budget."""
     with Context(MEMORY_BUDGET=0), unobserved():
         key, numbers = structure_key(asked)
@@ -205,7 +205,7 @@ def _checkpoints_save(asked: Asked, plain: Asked) -> bool:
     return yes_or_no("checkpoints", near(*asked.roots), known, lambda: not known and not MEMORY_BUDGET)
 
 
-def _bound_for_many_sizes(asked: Asked, graph: Apart, attempt: Attempt) -> bool:
+def _bound_for_many_sizes(asked: Request, graph: SizedGraph, attempt: Attempt) -> bool:
     """Whether a graph has sizes that grow; it is bound to a plan for many of them then."""
     found = growth.growth_of(graph)
     if found is None:
@@ -221,7 +221,7 @@ def _bound_for_many_sizes(asked: Asked, graph: Apart, attempt: Attempt) -> bool:
         return False
     copies = list(copies_first(lifted))
     if copies:
-        copied = Asked.of(copies)
+        copied = Request.of(copies)
         _bind(_new_plan(copied, 0), copied)
     _bind(template, lifted)
     return True
@@ -235,7 +235,7 @@ def _open_roots(roots: Iterable[UOp]) -> list[UOp]:
         if base.op is Ops.MULTI and in_place(base):
             for part in base.src:
                 check_alive(below_movement(part))
-        elif not is_held(base) and base.op is not Ops.CONST:
+        elif not is_materialized(base) and base.op is not Ops.CONST:
             found[base] = None
         elif base.op is Ops.BUFFER:
             check_alive(base)
@@ -245,7 +245,7 @@ def _open_roots(roots: Iterable[UOp]) -> list[UOp]:
 # *** structure
 
 
-def structure_key(asked: Asked) -> tuple[Any, tuple[Any, ...]]:
+def structure_key(asked: Request) -> tuple[Any, tuple[Any, ...]]:
     """(the walk with identities and numbers taken out, the numbers).
 
     Memory is numbered by first appearance; bound values, constants of arithmetic and offsets of views are
@@ -262,7 +262,7 @@ def structure_key(asked: Asked) -> tuple[Any, tuple[Any, ...]]:
         if op is Ops.CONST or (op in MOVEMENT and constant_below(node) is not None):
             continue  # written where it is used
         number[node] = len(number)
-        if is_held(node):
+        if is_materialized(node):
             if op is Ops.BUFFER:
                 check_alive(node)
             rows.append((op, node.dtype, shape_of(node), device_of(node), "fresh" in node.facts))
@@ -273,7 +273,7 @@ def structure_key(asked: Asked) -> tuple[Any, tuple[Any, ...]]:
         calls.append(node.facts.get("origin"))
         src: list[Any] = []
         for source in node.src:
-            if "becomes" in source.facts:
+            if "forwarded_to" in source.facts:
                 source = effective(source)
             place = number.get(source)
             src.append(constant_key(source) if place is None else place)
@@ -300,7 +300,7 @@ def structure_key(asked: Asked) -> tuple[Any, tuple[Any, ...]]:
 _bound_so_far = itertools.count()
 
 
-def _bind(template: Template, asked: Asked) -> None:
+def _bind(template: Template, asked: Request) -> None:
     """Make the BUFFER, KERNEL and ASSIGN nodes of a template for this walk; record what its nodes become."""
     made: dict[tuple[int, int], UOp] = {}
     count = next(_bound_so_far)
@@ -338,8 +338,8 @@ def _bind(template: Template, asked: Asked) -> None:
             made[number, position] = assign
         node.facts["outputs"] = tuple(weakref.ref(assign) for assign in outputs)
         node.facts["boundaries"] = kernel.boundaries
-        node.facts["staged_rows"] = kernel.kept
-        node.facts["turn"] = count, number
+        node.facts["staged_rows"] = kernel.staged
+        node.facts["send_order"] = count, number
         if kernel.ast.op is Ops.COPY and kernel.outputs[0].into is None:
             node.facts["only_copy"] = True
     sent = [
@@ -358,7 +358,7 @@ def _bind(template: Template, asked: Asked) -> None:
         results.append((raw, in_shape(made[kernel_number, output_number], shape_of(raw))))
     with uninterrupted():  # a plan holds for all its results: one left out would be written once more
         for raw, held in results:
-            set_becomes(raw, held)
+            forward_to(raw, held)
             if raw.op is Ops.COLLECTIVE:
                 not_found_again(raw)
 
@@ -367,7 +367,7 @@ def _bind(template: Template, asked: Asked) -> None:
 LARGE = 1 << 20
 
 
-def _exact_sizes(template: Template, asked: Asked, order: Sequence[UOp]) -> dict[Place, int]:
+def _exact_sizes(template: Template, asked: Request, order: Sequence[UOp]) -> dict[Place, int]:
     """How long results are whose plan is for many sizes, and what is large."""
     exact: dict[Place, int] = {}
     bound = {bind.src[0]: bind.src[1] for bind in binds_in_args(asked.order)}
@@ -386,7 +386,7 @@ def _exact_sizes(template: Template, asked: Asked, order: Sequence[UOp]) -> dict
     return exact
 
 
-def _memory(node: UOp, asked: Asked) -> UOp:
+def _memory(node: UOp, asked: Request) -> UOp:
     """A node of the walk, or the memory that it stands in for."""
     real = asked.stands_for.get(node) if node.op is Ops.BUFFER else None
     return node if real is None else effective(real)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 
-from ..device.world import places_here
+from ..device.world import ranks_here
 from ..ir.args import MeshArg, MultiArg, Place
 from ..ir.index import sint
 from ..ir.mesh import Span, is_axis
@@ -50,7 +50,7 @@ def layout(mesh: MeshArg, places: Sequence[Place], ends: Mapping[int, Ends]) -> 
     if 1 in mesh.sizes:
         places = [None if size == 1 else place for size, place in zip(mesh.sizes, places, strict=True)]
         ends = {axis: those for axis, those in ends.items() if axis in places}
-    return MultiArg(mesh, tuple(places), tuple(sorted(ends.items())), places_here(mesh.devices))
+    return MultiArg(mesh, tuple(places), tuple(sorted(ends.items())), ranks_here(mesh.devices))
 
 
 def copied(mesh: MeshArg) -> MultiArg:
@@ -72,34 +72,34 @@ def split(mesh: MeshArg, places: Sequence[Place], shape: Sequence[sint]) -> Mult
 
 def renumbered(arg: MultiArg, names: Mapping[int, int]) -> MultiArg:
     """The layout where axes have other numbers; those that have none are not split."""
-    places = [names.get(place, None) if is_axis(place) else place for place in arg.places]  # type: ignore[arg-type]
+    places = [names.get(place, None) if is_axis(place) else place for place in arg.placements]  # type: ignore[arg-type]
     return layout(arg.mesh, places, {names[axis]: ends for axis, ends in arg.ends if axis in names})
 
 
 def with_ends(arg: MultiArg, axis: int, ends: Ends) -> MultiArg:
     """The layout with other parts along an axis."""
-    return layout(arg.mesh, arg.places, {**dict(arg.ends), axis: ends})
+    return layout(arg.mesh, arg.placements, {**dict(arg.ends), axis: ends})
 
 
 def without_axis(arg: MultiArg, axis: int, place: Place = None) -> MultiArg:
     """The layout in which an axis is not split; what split it does `place` instead."""
-    places = [place if before == axis and is_axis(before) else before for before in arg.places]
+    places = [place if before == axis and is_axis(before) else before for before in arg.placements]
     return layout(arg.mesh, places, {a: e for a, e in arg.ends if a != axis})
 
 
 def settled(arg: MultiArg, but: MultiArg | None = None) -> MultiArg:
     """The layout with copies of what is pending, but for what another layout of that mesh has pending."""
-    stay = (None,) * len(arg.places) if but is None else but.places
+    stay = (None,) * len(arg.placements) if but is None else but.placements
     places = [
         None if isinstance(place, Ops) and place is not other else place
-        for place, other in zip(arg.places, stay, strict=True)
+        for place, other in zip(arg.placements, stay, strict=True)
     ]
     return layout(arg.mesh, places, dict(arg.ends))
 
 
 def pending_axes(arg: MultiArg) -> list[int]:
     """The axes of the mesh along which there are terms."""
-    return [number for number, place in enumerate(arg.places) if isinstance(place, Ops)]
+    return [number for number, place in enumerate(arg.placements) if isinstance(place, Ops)]
 
 
 # *** elements
@@ -118,4 +118,4 @@ def whole_spans(value: UOp) -> tuple[Span, ...]:
 
 def all_here(mesh: MeshArg) -> bool:
     """Whether this process has all devices of a mesh."""
-    return len(places_here(mesh.devices)) == len(mesh.devices)
+    return len(ranks_here(mesh.devices)) == len(mesh.devices)

@@ -23,8 +23,8 @@ from ..shape.movement import base_and_tracker, movements_on
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
 from ..shape.view import View
-from .graph import Asked
-from .in_memory import is_held
+from .graph import Request
+from .in_memory import is_materialized
 from .versions import effective, rebased
 
 #: Constants of these types may be lifted.
@@ -117,7 +117,7 @@ def open_value(node: UOp, place: int) -> Any:
     return const_bits(constant.arg, constant.dtype)
 
 
-def lift(asked: Asked, lifted: frozenset[int]) -> Asked:
+def lift(asked: Request, lifted: frozenset[int]) -> Request:
     """The graph with the numbers at these positions lifted.
 
     Positions count as `structure_key` meets them: for each node its open sources, then its open offsets.
@@ -126,9 +126,9 @@ def lift(asked: Asked, lifted: frozenset[int]) -> Asked:
     back: dict[UOp, UOp] = {}
     position = 0
     for node in asked.order:
-        if is_held(node) or node.op is Ops.BIND or constant_below(node) is not None:
+        if is_materialized(node) or node.op is Ops.BIND or constant_below(node) is not None:
             continue
-        src = [made.get(s, s) for s in (effective(s) if "becomes" in s.facts else s for s in node.src)]
+        src = [made.get(s, s) for s in (effective(s) if "forwarded_to" in s.facts else s for s in node.src)]
         for place in open_sources(node):
             if position in lifted:
                 src[place] = _lifted_constant(node.src[place], position)
@@ -145,7 +145,7 @@ def lift(asked: Asked, lifted: frozenset[int]) -> Asked:
             made[node] = new
             back[new] = node
             keep_origin(new, node)
-    opened = Asked.of([made.get(root, root) for root in asked.roots])
+    opened = Request.of([made.get(root, root) for root in asked.roots])
     before = asked.stands_for
     if before:
         back = {**before, **{new: before.get(old, old) for new, old in back.items()}}
@@ -205,7 +205,7 @@ def with_constants(ast: UOp, numbers: dict[str, int]) -> UOp:
     """A kernel's AST with lifted constants written in again."""
     scalars: dict[UOp, ConstType] = {}
 
-    def written(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+    def with_number(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         if node.op is Ops.DEFINE_VAR and node.arg[0] in numbers:
             scalars[node] = numbers[node.arg[0]]
         below = scalars.get(node.src[0]) if src else None
@@ -217,7 +217,7 @@ def with_constants(ast: UOp, numbers: dict[str, int]) -> UOp:
         value = scalars[node] = execute(node.op, node.dtype, (below,), node.src[0].dtype)
         return UOp(Ops.CONST, node.dtype, (UOp(Ops.VIEW, arg=ShapeTracker.from_shape(())),), value)
 
-    return transform(ast, written, None)
+    return transform(ast, with_number, None)
 
 
 def _lifted_offsets(node: UOp, position: int, lifted: frozenset[int]) -> Any:

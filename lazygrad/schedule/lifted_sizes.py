@@ -18,11 +18,11 @@ from ..ir.uop import UOp, keep_origin
 from ..shape.movement import expand, flip, movements_on, pad, permute, reshape, shrink
 from ..shape.rules import shape_of
 from ..shape.sizes import Shape, add, bound_size, prod, resolve_equal, vmax
-from .graph import Asked
+from .graph import Request
 from .growth import Growth
-from .in_memory import is_held
+from .in_memory import is_materialized
 from .lifted_numbers import constant_below
-from .sizes_apart import may_be_size, own_sizes, sources_of, with_sizes
+from .split_sizes import may_be_size, own_sizes, sources_of, with_sizes
 
 #: What may read or make values of symbolic size.
 _ANY_SIZE = ELEMENTWISE | MOVEMENT | {
@@ -41,7 +41,7 @@ class NotForAllSizes(Exception):
     """A graph cannot be planned for many sizes; says why."""
 
 
-def lift_sizes(asked: Asked, growth: Growth, n: int, sizes: tuple[int, ...]) -> Asked:
+def lift_sizes(asked: Request, growth: Growth, n: int, sizes: tuple[int, ...]) -> Request:
     """The graph with the sizes that follow from the growth's number, n, as expressions of its Variable.
 
     stands_for has what stands in for memory, or for a copy from the host that has to be made first
@@ -50,28 +50,28 @@ def lift_sizes(asked: Asked, growth: Growth, n: int, sizes: tuple[int, ...]) -> 
 
 
 class _Lifting:
-    def __init__(self, asked: Asked, sizes: list[sint]) -> None:
-        self.asked, self.sizes = asked, iter(sizes)
+    def __init__(self, asked: Request, sizes: list[sint]) -> None:
+        self.request, self.sizes = asked, iter(sizes)
         self.made: dict[UOp, UOp] = {}
         self.back: dict[UOp, UOp] = {}
 
-    def graph(self) -> Asked:
+    def graph(self) -> Request:
         """The graph."""
-        for node in self.asked.order:
+        for node in self.request.order:
             if constant_below(node) is not None:
                 continue
-            new = self._held(node) if is_held(node) else self._lifted(node)
+            new = self._stored(node) if is_materialized(node) else self._lifted(node)
             if new is not node:
                 self.made[node] = new
-        if not self.made.keys().isdisjoint(self.asked.waiting):
+        if not self.made.keys().isdisjoint(self.request.waiting):
             raise NotForAllSizes("memory that grows is written while others wait to read it")
-        roots = [self.made.get(root, root) for root in self.asked.roots]
-        return replace(Asked.of(roots), waiting=self.asked.waiting, stands_for=self.back, grown=True)
+        roots = [self.made.get(root, root) for root in self.request.roots]
+        return replace(Request.of(roots), waiting=self.request.waiting, stands_for=self.back, grown=True)
 
     def _take(self, count: int) -> tuple[sint, ...]:
         return tuple([next(self.sizes) for _ in range(count)])
 
-    def _held(self, node: UOp) -> UOp:
+    def _stored(self, node: UOp) -> UOp:
         shape = self._take(len(shape_of(node)))
         return node if shape == shape_of(node) else self._stand_in(node, shape)
 
@@ -106,7 +106,7 @@ class _Lifting:
         op = node.op
         if op in (Ops.RESHAPE, Ops.EXPAND, Ops.SHRINK, Ops.PAD, Ops.PERMUTE, Ops.FLIP):
             return _moved(node, src[0], sizes)
-        if op is Ops.COPY and len(src) == 2 and is_held(sources_of(node)[0]):
+        if op is Ops.COPY and len(src) == 2 and is_materialized(sources_of(node)[0]):
             return self._stand_in(node, shape_of(src[0]))
         if op is Ops.ASSIGN and src[0] is not sources_of(node)[0]:
             raise NotForAllSizes("memory that grows is written")
@@ -152,7 +152,7 @@ _MOVE = {
 }
 
 
-def copies_first(lifted: Asked) -> Iterator[UOp]:
+def copies_first(lifted: Request) -> Iterator[UOp]:
     """What has to be copied before: the COPYs that memory stands in for."""
     for memory, node in lifted.stands_for.items():
         if memory.op is Ops.BUFFER and node.op is Ops.COPY:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 
 from ..dtype import DType
 from ..ir.device import device_of
-from ..ir.loop import Launch, Loop, LoopPlan, Place, parameter
+from ..ir.loop import Launch, Loop, LoopPlan, Slot, parameter
 from ..ir.ops import ELEMENTWISE, TRANSFERS, Ops
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
-from .graph import Asked
+from .graph import Request
 from .items import bind_values
 from .lifted_numbers import nameable
 from .memory import arrange
@@ -28,7 +28,7 @@ ALIGNMENT = 64
 WORD = 8
 
 
-def plan_loop(loop: Loop, plan: Callable[[Asked], Template], key: object) -> LoopPlan:
+def plan_loop(loop: Loop, plan: Callable[[Request], Template], key: object) -> LoopPlan:
     """The planned body of a loop.
 
     plan  what plans the kernels of a graph; `key` says for what: the target, and whether kernels are fused
@@ -59,20 +59,20 @@ def _stored(roots: Sequence[UOp]) -> list[UOp]:
 
 
 class _Planner:
-    def __init__(self, loop: Loop, plan: Callable[[Asked], Template]) -> None:
+    def __init__(self, loop: Loop, plan: Callable[[Request], Template]) -> None:
         self.loop = loop
         roots = _stored(loop.roots)
-        asked = Asked.of(roots)
+        asked = Request.of(roots)
         self.order = nameable(asked.order)
         self.template = plan(asked)
         numbers = {parameter(loop.device, n, p.array): n for n, p in enumerate(loop.params)}
         self.param_of = {at: numbers[node] for at, node in enumerate(self.order) if node in numbers}
         self.root_of = self._roots(roots)
-        self.work, self.first_source = len(loop.outputs), len(loop.outputs) + 1
+        self.scratch, self.first_source = len(loop.outputs), len(loop.outputs) + 1
         #: the result that a root is: (its number, whether of all turns)
         self.result_of = {result.root: (n, result.stacked) for n, result in enumerate(loop.results)}
         self.offsets: dict[object, int] = {}
-        self.places: dict[Place, int] = {}
+        self.slots: dict[Slot, int] = {}
 
     def _roots(self, roots: list[UOp]) -> dict[tuple[int, int], int]:
         """Output of a kernel → the root that it is."""
@@ -101,19 +101,19 @@ class _Planner:
                     f"{loop.name}: Variables in the body of a loop are not implemented yet"
                 )
             refs: list[Ref] = [("out", number, n) for n in range(len(kernel.outputs))]
-            places = [self._numbered(self._place(ref)) for ref in [*refs, *kernel.inputs]]
+            places = [self._numbered(self._slot(ref)) for ref in [*refs, *kernel.inputs]]
             values = bind_values(kernel.ast, [bind[1].unbind() for bind in kernel.binds])
             launches.append(Launch(kernel.ast, tuple(places), tuple(values.items())))
-        most = max((len(launch.places) + len(launch.values) for launch in launches), default=0)
-        words = len(self.places) + sum(len(launch.values) for launch in launches) + most
+        most = max((len(launch.slots) + len(launch.values) for launch in launches), default=0)
+        words = len(self.slots) + sum(len(launch.values) for launch in launches) + most
         outputs, inputs = loop.outputs, loop.inputs
         return LoopPlan.of(
-            loop.name, loop.turns, tuple(launches), tuple(self.places), outputs, inputs, size,
+            loop.name, loop.iterations, tuple(launches), tuple(self.slots), outputs, inputs, size,
             size + WORD * (words + 2 * len(launches) + 4),
         )  # fmt: skip
 
-    def _numbered(self, place: Place) -> int:
-        return self.places.setdefault(place, len(self.places))
+    def _numbered(self, place: Slot) -> int:
+        return self.slots.setdefault(place, len(self.slots))
 
     # *** working memory
 
@@ -162,53 +162,53 @@ class _Planner:
 
     # *** places
 
-    def _place(self, ref: Ref) -> Place:
+    def _slot(self, ref: Ref) -> Slot:
         if ref[0] == "view":
             size, offset = ref[2]
-            return self._place(ref[1]).moved(offset, size * ref[3].itemsize)
+            return self._slot(ref[1]).moved(offset, size * ref[3].itemsize)
         if ref[0] == "leaf":
             return self._param(self.param_of[ref[1]])
         memory = self._memory(ref[1], ref[2])
         # a value that is begun in one memory and ends there is a root by its end
         ends = [end for end in self.root_of if self._memory(*end) == memory]
         if ends:
-            return self._written(self.root_of[ends[0]])
-        at = (self.work, self.offsets[memory])
-        return Place(at, at, 0, self._bytes(memory))
+            return self._output_slot(self.root_of[ends[0]])
+        at = (self.scratch, self.offsets[memory])
+        return Slot(at, at, 0, self._bytes(memory))
 
-    def _written(self, root: int) -> Place:
+    def _output_slot(self, root: int) -> Slot:
         """Where a turn writes a root."""
         output, stacked = self.result_of[root]
-        nbytes, turns = self._root_bytes(root), self.loop.turns
+        nbytes, turns = self._root_bytes(root), self.loop.iterations
         if stacked:
             begin, step = self._along(nbytes)
-            return Place((output, begin), (output, begin), step, nbytes)
-        ends, other = (output, 0), (self.work, self.offsets[root])
+            return Slot((output, begin), (output, begin), step, nbytes)
+        ends, other = (output, 0), (self.scratch, self.offsets[root])
         even, odd = (ends, other) if (turns - 1) % 2 == 0 else (other, ends)
-        return Place(even, odd, 0, nbytes)
+        return Slot(even, odd, 0, nbytes)
 
     def _along(self, nbytes: int) -> tuple[int, int]:
         """(where parts of so many bytes begin, and how far it is to the next)."""
-        return ((self.loop.turns - 1) * nbytes, -nbytes) if self.loop.reverse else (0, nbytes)
+        return ((self.loop.iterations - 1) * nbytes, -nbytes) if self.loop.reverse else (0, nbytes)
 
-    def _param(self, number: int) -> Place:
+    def _param(self, number: int) -> Slot:
         param = self.loop.params[number]
         source = self.first_source + param.first
         nbytes = _nbytes(param.shape, param.dtype)
         begin, step = self._along(nbytes)
         if param.kind == "whole":
-            return Place((source, 0), (source, 0), 0, nbytes)
+            return Slot((source, 0), (source, 0), 0, nbytes)
         if param.kind == "slice":
-            return Place((source, begin), (source, begin), step, nbytes)
+            return Slot((source, begin), (source, begin), step, nbytes)
         if param.kind == "next":
             then = (self.first_source + param.then, begin + step)
-            return Place(then, then, step, nbytes, self.loop.turns - 1, (source, 0))
-        written = self._written(param.then)
+            return Slot(then, then, step, nbytes, self.loop.iterations - 1, (source, 0))
+        written = self._output_slot(param.then)
         array, begin = written.even
         if written.step:
             before = (array, begin - written.step)
-            return Place(before, before, written.step, nbytes, 0, (source, 0))
-        return Place(written.odd, written.even, 0, nbytes, 0, (source, 0))  # what the other turns write
+            return Slot(before, before, written.step, nbytes, 0, (source, 0))
+        return Slot(written.odd, written.even, 0, nbytes, 0, (source, 0))  # what the other turns write
 
 
 def _nbytes(shape: object, dtype: DType) -> int:

@@ -42,8 +42,8 @@ from ..target import Target
 from .asking import near
 from .distances import Condition, Terms, is_sum, masked, terms_of
 from .group import numel
-from .reduces_of_repeats import axes_of_repeats
-from .split_reduce import STRIP, Blocks, beside, cut_into, over_blocks, parts_of, within_blocks
+from .reduces_of_repeated import repeated_axes
+from .split_reduce import STRIP, Blocks, beside, chunks_of, cut_into, over_blocks, within_blocks
 from .versions import effective
 
 #: The share of the second cache that a row may take which is walked twice, and of the first one that is for a
@@ -62,7 +62,7 @@ class Known(NamedTuple):
     family.
     """
 
-    parts: UOp
+    partials: UOp
     counts: UOp
     blocks: Blocks
     family: int
@@ -137,13 +137,13 @@ class Moments:
         found = [each for each in known if each is not None]
         if len(found) != len(shifts):
             return None
-        blocks, shape = found[0].blocks, shape_of(found[0].parts)
+        blocks, shape = found[0].blocks, shape_of(found[0].partials)
         apart, corrections = [], []  # x - c, and c - m
         for shift, each in zip(shifts, found, strict=True):
-            centre = UOp(Ops.FDIV, made.dtype, (each.parts, each.counts))
+            centre = UOp(Ops.FDIV, made.dtype, (each.partials, each.counts))
             cut = cut_into(_plain(shift.value, value), blocks)
             apart.append(UOp(Ops.SUB, made.dtype, (cut, expand(centre, shape_of(cut)))))
-            mean = _kept(_plain(shift.centre, value), made, shape)
+            mean = _repeated(_plain(shift.centre, value), made, shape)
             corrections.append(UOp(Ops.SUB, made.dtype, (centre, mean)))
         total: UOp | None = None
         exponents = [range(power + 1) for power in terms.powers.values()]
@@ -159,7 +159,7 @@ class Moments:
         assert total is not None  # an exponent of 0 is one
         result = over_blocks(made, total, blocks)
         for factor, divides in terms.late:
-            kept = _kept(_plain(factor, value), made, shape_of(result))
+            kept = _repeated(_plain(factor, value), made, shape_of(result))
             result = UOp(Ops.FDIV if divides else Ops.MUL, made.dtype, (result, kept))
         return _with_rest(made, result, blocks)
 
@@ -174,7 +174,7 @@ class Moments:
     ) -> UOp:
         """The sum within blocks of powers of the distances from their own means."""
         if not any(taken) and not terms.weights and not terms.conditions:
-            return filled(shape_of(known.parts), made.dtype, float(_length(known.parts)))
+            return filled(shape_of(known.partials), made.dtype, float(_length(known.partials)))
         factors = [each for each, power in zip(apart, taken, strict=True) for _ in range(power)]
         factors += [cut_into(_plain(weight, value), known.blocks) for weight in terms.weights]
         product = factors[0] if factors else filled(shape_of(apart[0]), made.dtype, 1.0)
@@ -200,7 +200,7 @@ def blocks_of(node: UOp, target: Target) -> Blocks | None:
     if len(sizes) != len(shape) or 0 in sizes or not _takes(target):
         return None
     axes = [axis for axis in node.arg.axes if sizes[axis] > 1]
-    if not axes or not axes_of_repeats(node.src[0]).isdisjoint(axes):
+    if not axes or not repeated_axes(node.src[0]).isdisjoint(axes):
         return None  # what only repeats takes no loop
     predicted = pays(math.prod(sizes) * node.dtype.itemsize, target)
     if not yes_or_no("moments", near(node), predicted, lambda: True):
@@ -210,7 +210,7 @@ def blocks_of(node: UOp, target: Target) -> Blocks | None:
     apart = [axis for axis, size in enumerate(sizes) if size > 1 and axis not in axes]
     run = math.prod(sizes[axis] for axis in axes if axis > max(apart, default=0))
     is_run = SHORTEST <= run < math.prod(sizes[axis] for axis in axes)
-    if math.prod(sizes[axis] for axis in axes) <= row and parts_of(node, target) < 2 and not is_run:
+    if math.prod(sizes[axis] for axis in axes) <= row and chunks_of(node, target) < 2 and not is_run:
         return {}
     if is_run:
         most = min(most, run)
@@ -261,12 +261,12 @@ def _cut(axes: Sequence[tuple[int, int]], most: int) -> Blocks | None:
         if inner >= most:
             blocks[axis] = (size, 1)
             continue
-        blocks[axis] = _parts(size, max(most // inner, 1))
+        blocks[axis] = _blocks(size, max(most // inner, 1))
         break
     return blocks if math.prod(number for number, _ in blocks.values()) > 1 else None
 
 
-def _parts(size: int, most: int) -> tuple[int, int]:
+def _blocks(size: int, most: int) -> tuple[int, int]:
     """How many parts of an axis, and how long, with little or nothing left over."""
     least = -(-size // most)
 
@@ -305,7 +305,7 @@ def _times(a: UOp, b: UOp) -> UOp:
     return UOp(Ops.MUL, a.dtype, (a, b))
 
 
-def _kept(value: UOp, made: UOp, shape: Shape) -> UOp:
+def _repeated(value: UOp, made: UOp, shape: Shape) -> UOp:
     """A value that repeats along the axes of a sum, once along these, for each block."""
     once = shrink(value, tuple([(0, 1 if a in made.arg.axes else n) for a, n in enumerate(shape_of(value))]))
     return expand(reshape(once, (1,) * (len(shape) - len(shape_of(once))) + shape_of(once)), shape)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ..device.world import places_here, world
+from ..device.world import ranks_here, world
 from ..dtype import DType
 from ..ir.args import MultiArg
 from ..ir.device import device_of
@@ -21,20 +21,20 @@ from ..ir.uop import UOp
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
-from .alike import digest_of, note_planned
 from .between_ranks import in_order
-from .graph import Asked, toposort_effective
-from .in_memory import is_held
+from .graph import Request, toposort_effective
+from .in_memory import is_materialized
 from .layouts import all_here, copied
 from .multi_rules import NO_RULE, RULES
-from .parts import in_memory_of_its_own, is_multi, multi, part_at
+from .plan_agreement import digest_of, note_planned
 from .separation import Separation
+from .shards import in_memory_of_its_own, is_multi, multi, part_at
 from .versions import effective, empty_buffer, in_shape, latest, new_buffer
 
 
 def in_place(value: UOp) -> bool:
     """Whether all parts of a MULTI are memory that is there, or planned."""
-    return all(is_held(below_movement(part)) for part in value.src)
+    return all(is_materialized(below_movement(part)) for part in value.src)
 
 
 def separated(roots: Sequence[UOp], behind: UOp | None = None) -> list[UOp]:
@@ -47,7 +47,7 @@ def separated(roots: Sequence[UOp], behind: UOp | None = None) -> list[UOp]:
     """
     roots = [effective(root) for root in roots]
     found: dict[UOp, None] = {}
-    order = _in_turn(roots, toposort_effective(roots))
+    order = _in_send_order(roots, toposort_effective(roots))
     graph = digest_of(roots, order) if world().agree is not None else b""  # nodes become others below
     with in_order(behind) as last_collective:
         separation = Separation(order, RULES, NO_RULE)
@@ -55,7 +55,7 @@ def separated(roots: Sequence[UOp], behind: UOp | None = None) -> list[UOp]:
             value = separation.keep(root)
             for part in value.src if is_multi(value) else (value,):
                 base = below_movement(latest(part))
-                if not is_held(base) and base.op is not Ops.CONST:
+                if not is_materialized(base) and base.op is not Ops.CONST:
                     found[base] = None
         last = last_collective()
     if last is not None and last is not behind:
@@ -64,17 +64,17 @@ def separated(roots: Sequence[UOp], behind: UOp | None = None) -> list[UOp]:
     return list(found)
 
 
-def _in_turn(roots: list[UOp], order: list[UOp]) -> list[UOp]:
+def _in_send_order(roots: list[UOp], order: list[UOp]) -> list[UOp]:
     """The nodes in an order in which those that have a turn come in it: so ranks send in that order."""
-    turns = [node for node in order if "turn_to_send" in node.facts]
+    turns = [node for node in order if "next_send" in node.facts]
     if not turns:
         return order
-    return toposort_effective([*sorted(turns, key=lambda node: node.facts["turn_to_send"]), *roots])
+    return toposort_effective([*sorted(turns, key=lambda node: node.facts["next_send"]), *roots])
 
 
-def separate_devices(asked: Asked) -> Asked:
+def separate_devices(asked: Request) -> Request:
     """Plain graphs for each device where several hold a value together."""
-    return Asked.of(separated(asked.roots)) if on_several(asked.order) else asked
+    return Request.of(separated(asked.roots)) if on_several(asked.order) else asked
 
 
 def value_of(node: UOp) -> UOp:
@@ -98,7 +98,7 @@ def layout_of_value(node: UOp) -> MultiArg:
 def _all_here(node: UOp) -> bool:
     """Whether this process has all devices of a value: its parts are then all that it is made of."""
     devices = device_of(node)
-    return isinstance(devices, tuple) and len(places_here(devices)) == len(devices)
+    return isinstance(devices, tuple) and len(ranks_here(devices)) == len(devices)
 
 
 def laid_like(node: UOp, memory: UOp) -> UOp:
@@ -132,14 +132,14 @@ def sharded(node: UOp, target: MultiArg) -> UOp:
     return multi([in_memory_of_its_own(p, d) for p, d in zip(parts, target.local, strict=True)], target)
 
 
-def laid_in_turn(node: UOp, target: MultiArg, turn: int | None = None) -> UOp:
+def laid_in_order(node: UOp, target: MultiArg, turn: int | None = None) -> UOp:
     """A value that several devices hold, laid as said.
 
     turn  ranks send what has an earlier turn first, whatever the order of the results in a graph
     """
     made = UOp(Ops.CONTIGUOUS, node.dtype, (node,), target)
     if turn is not None:
-        made.facts["turn_to_send"] = turn
+        made.facts["next_send"] = turn
     return made
 
 

@@ -45,8 +45,8 @@ from .layouts import (
     with_ends,
     without_axis,
 )
-from .parts import by_rows, each, in_memory_of_its_own, is_multi, multi, part_at
 from .separation import Rule, Separation, own
+from .shards import by_rows, each, in_memory_of_its_own, is_multi, multi, part_at
 from .versions import effective, rebased
 
 
@@ -67,7 +67,7 @@ def _elementwise(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
     if terms:
         return _on_terms(walk, node, sources, terms)
     target = _meet(walk, node, sources, lead)
-    return by_rows(node, [walk.parts_as(source, target) for source in node.src], target)
+    return by_rows(node, [walk.shards_as(source, target) for source in node.src], target)
 
 
 def _stay_terms(node: UOp, sources: Sequence[UOp]) -> list[int]:
@@ -79,7 +79,7 @@ def _stay_terms(node: UOp, sources: Sequence[UOp]) -> list[int]:
         return []
     found = []
     for number in pending_axes(next((s.arg for s in several if s.arg.is_pending), several[0].arg)):
-        places = [source.arg.places[number] if is_multi(source) else None for source in sources]
+        places = [source.arg.placements[number] if is_multi(source) else None for source in sources]
         if node.op in (Ops.MUL, Ops.FDIV):
             stays = places[0] is Ops.ADD and places[1] is None
             stays = stays or (node.op is Ops.MUL and places[1] is Ops.ADD and places[0] is None)
@@ -95,13 +95,13 @@ def _on_terms(walk: Separation, node: UOp, sources: Sequence[UOp], terms: Sequen
     target = settled(lead.arg)
 
     def on_terms(source: UOp) -> MultiArg:
-        places = list(target.places)
+        places = list(target.placements)
         for number in terms:
-            places[number] = source.arg.places[number] if is_multi(source) else None
+            places[number] = source.arg.placements[number] if is_multi(source) else None
         return layout(target.mesh, places, dict(target.ends))
 
-    columns = [walk.parts_as(given, on_terms(value)) for given, value in zip(node.src, sources, strict=True)]
-    places = [Ops.ADD if number in terms else place for number, place in enumerate(target.places)]
+    columns = [walk.shards_as(given, on_terms(value)) for given, value in zip(node.src, sources, strict=True)]
+    places = [Ops.ADD if number in terms else place for number, place in enumerate(target.placements)]
     return by_rows(node, columns, layout(target.mesh, places, dict(target.ends)))
 
 
@@ -122,18 +122,18 @@ def _meet(walk: Separation, node: UOp, sources: Sequence[UOp], lead: UOp) -> Mul
         return lies[0]
     options = [
         dict.fromkeys(p for p in places if p is not None)
-        for places in zip(*[a.places for a in lies], strict=True)
+        for places in zip(*[a.placements for a in lies], strict=True)
     ]
     choices = []
     for places in itertools.product(*[list(option) or [None] for option in options]):
-        choices.append(_with_places(lead.arg.mesh, places, lies, shape))
+        choices.append(_with_placements(lead.arg.mesh, places, lies, shape))
     found, reason = cheapest(choices, lambda to: sum(walk.bytes_for(source, to) for source in node.src))
     if DEBUG >= 3 and len(choices) > 1:
         print(f"{node.op.name.lower()} on {len(lead.arg.devices)} devices: {reason}")
     return found
 
 
-def _with_places(
+def _with_placements(
     mesh: MeshArg, places: Sequence[Place], lies: Sequence[MultiArg], shape: Sequence[sint]
 ) -> MultiArg:
     """The layout with these places, whose parts end where those of an operand do, if one is split alike."""
@@ -151,7 +151,7 @@ def _fits(arg: MultiArg, shape: Sequence[sint]) -> bool:
 
 def _laid_like(walk: Separation, node: UOp, lead: UOp) -> UOp:
     """A node of parts that lie as those of the lead."""
-    return by_rows(node, [walk.parts_like(source, lead) for source in node.src], lead.arg)
+    return by_rows(node, [walk.shards_like(source, lead) for source in node.src], lead.arg)
 
 
 def _contiguous(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
@@ -173,7 +173,7 @@ def _reduce(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
     """Along an axis that is split each device makes a term, and their sum is pending."""
     (value,) = sources
     op, axes = node.arg
-    if any(value.arg.places[number] is not op for number in pending_axes(value.arg)):
+    if any(value.arg.placements[number] is not op for number in pending_axes(value.arg)):
         value = walk.settled(node.src[0])
     arg = value.arg
     for axis in axes:
@@ -187,7 +187,7 @@ def _along_one_axis(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UO
     target = lead.arg
     for axis in node.arg.axes:
         target = without_axis(target, axis)
-    return by_rows(node, [walk.parts_as(source, target) for source in node.src], target)
+    return by_rows(node, [walk.shards_as(source, target) for source in node.src], target)
 
 
 def _sort(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
@@ -229,7 +229,7 @@ def _reshape(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
     old, new = shape_of(value), node.arg
     target, names, ends = value.arg, {}, {}
     for axis in value.arg.axes:
-        found = _place_after(old, new, axis, spans_of(value, axis))
+        found = _split_axis_after(old, new, axis, spans_of(value, axis))
         if found is None or found[0] in ends:
             target = without_axis(target, axis)
         else:
@@ -245,7 +245,7 @@ def _reshape(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
     return multi(parts, arg)
 
 
-def _place_after(
+def _split_axis_after(
     old: Sequence[sint], new: Sequence[sint], axis: int, spans: Sequence[tuple[int, int]]
 ) -> tuple[int, Ends] | None:
     """The axis that a split one becomes where parts stay parts, and where these end."""
@@ -395,7 +395,7 @@ def _scatter(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
     if node.arg is not Ops.ADD or not within:
         return by_rows(node, [copies(source, whole) for source in sources], whole)
     lies = within[0].arg
-    places, amounts = (walk.parts_as(source, lies) for source in node.src[1:])
+    places, amounts = (walk.shards_as(source, lies) for source in node.src[1:])
     zeros = filled(shape_of(node), node.dtype, 0)
     parts = [scatter(zeros, place, amount, Ops.ADD) for place, amount in zip(places, amounts, strict=True)]
     terms = lies
@@ -454,7 +454,7 @@ def _join(walk: Separation, node: UOp, values: Sequence[UOp], target: UOp) -> UO
             f"values of {', '.join(lead.arg.devices)} joined in memory of {target.arg}: gather each first"
         )
     lies = without_axis(lead.arg, 0)
-    columns = [walk.parts_as(source, lies) for source in node.src[:-1]]
+    columns = [walk.shards_as(source, lies) for source in node.src[:-1]]
     targets = [UOp(Ops.DEVICE, arg=name) for name in lies.local]
     return by_rows(node, [*columns, targets], lies)
 
@@ -465,7 +465,7 @@ def _assign(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
     if not is_multi(memory) or node.arg is not None:
         raise NotImplementedError("a write to a part of memory that several devices hold is not supported")
     written = []
-    for part, value in zip(memory.src, walk.parts_like(node.src[1], memory), strict=True):
+    for part, value in zip(memory.src, walk.shards_like(node.src[1], memory), strict=True):
         base, tracker = base_and_tracker(part)
         if is_whole(base, tracker):
             made = UOp(Ops.ASSIGN, node.dtype, (base, reshape(value, shape_of(base))))

@@ -38,11 +38,11 @@ from ..shape.sizes import Shape
 from ..target import Target
 from .asking import near
 from .group import numel
-from .in_memory import is_held
+from .in_memory import is_materialized
 from .one_pass import FEW_BYTES, OnePasses, Operands
 from .plain import PlainGraph
 from .powers import powers_in
-from .reduces_of_repeats import axes_of_repeats
+from .reduces_of_repeated import repeated_axes
 
 #: Trips through memory of such a value: it is written once, and read by several kernels. With it, what is
 #: predicted for 8 heads of 128 to 1,024, causal and not, is what was measured on Zen 3.
@@ -117,12 +117,12 @@ class NestedSums:
 
     def _is_statistic(self, node: UOp) -> bool:
         """Whether a node is a sum of powers alone, which is left of a log-sum-exp or of a softmax's rows."""
-        if node.op is not Ops.REDUCE_AXIS or self.alone.target.grid or is_held(node):
+        if node.op is not Ops.REDUCE_AXIS or self.alone.target.grid or is_materialized(node):
             return False
         return node.dtype in (dtypes.float32, dtypes.float64) and self.alone.is_sum_of_powers(node)
 
     def _is_sum_of_powers(self, node: UOp) -> bool:
-        if node.op is not Ops.REDUCE_AXIS or node.arg.op is not Ops.ADD or is_held(node):
+        if node.op is not Ops.REDUCE_AXIS or node.arg.op is not Ops.ADD or is_materialized(node):
             return False
         wide = node.dtype in (dtypes.float32, dtypes.float64)
         return wide and _has_rows_and_columns(node) and bool(powers_in(node.src, self.alone.is_stored))
@@ -130,7 +130,7 @@ class NestedSums:
     def _takes(self, node: UOp, found: Operands, with_power: bool) -> bool:
         if not any(map(_is_contraction, found.inside - {node})):
             return False
-        parts = self.alone.parts(node, found)
+        parts = self.alone.pattern(node, found)
         return parts is not None and bool(parts.products) and (parts.power is not None) is with_power
 
     def _closed(self, first: Family, nested: Family) -> tuple[Family, Family]:
@@ -158,7 +158,7 @@ class NestedSums:
 
     def _made(self, inside: set[UOp]) -> set[UOp]:
         """The values inside that sums of products are in."""
-        place, made = self.alone.places_of(), set[UOp]()
+        place, made = self.alone.positions_of(), set[UOp]()
         for value in sorted(inside, key=lambda value: place.get(value, -1)):
             if _is_contraction(value) or any(below_movement(source) in made for source in value.src):
                 made.add(value)
@@ -190,7 +190,7 @@ class NestedSums:
     def _statistics(self, node: UOp, found: Operands, wanted: Container[UOp]) -> list[UOp]:
         """The statistics inside a kernel that others read, or what others read is made of."""
         readers, asked, statistics = self.alone.readers_of(), set[UOp](), []
-        place = self.alone.places_of()
+        place = self.alone.positions_of()
         for value in sorted(found.inside - {node}, key=lambda value: place.get(value, -1), reverse=True):
             if not _is_of_rows(value):
                 continue
@@ -225,7 +225,7 @@ class NestedSums:
             node = stack.pop()
             if node in values:
                 return True
-            if node not in seen and not is_held(node):
+            if node not in seen and not is_materialized(node):
                 seen.add(node)
                 stack += node.src
         return False
@@ -237,7 +237,7 @@ class NestedSums:
 
         Who stores them writes and reads what the sums of products make, and what each sum is of.
         """
-        every = [parts for node, found in family.items() if (parts := self.alone.parts(node, found))]
+        every = [parts for node, found in family.items() if (parts := self.alone.pattern(node, found))]
         if len(family) == 1:
             ((node, found),) = family.items()
             return self.alone.pays_of_rows(node, found, every[0])
@@ -309,8 +309,8 @@ class NestedSums:
         main = [source for source in product.src if powers_in([source], self.alone.is_stored)]
         if len(main) != 1:
             return []
-        still = axes_of_repeats(main[0])
-        return [s for s in product.src if s is not main[0] and not axes_of_repeats(s) <= still]
+        still = repeated_axes(main[0])
+        return [s for s in product.src if s is not main[0] and not repeated_axes(s) <= still]
 
 
 def kernels_in_one_pass(graph: PlainGraph, target: Target, spares: bool) -> NestedSums:
@@ -370,7 +370,7 @@ def _factors(value: UOp) -> list[UOp]:
 def _are_crossed(one: UOp, other: UOp) -> bool:
     """Whether each of two factors repeats along an axis along which the other does not."""
     first, second = [
-        {axis for axis in axes_of_repeats(factor) if shape_of(factor)[axis] > 1} for factor in (one, other)
+        {axis for axis in repeated_axes(factor) if shape_of(factor)[axis] > 1} for factor in (one, other)
     ]
     return bool(first - second) and bool(second - first)
 
@@ -388,7 +388,7 @@ def _reductions(value: UOp) -> list[UOp]:
     found, seen, stack = [], set[UOp](), [value]
     while stack:
         node = below_movement(stack.pop())
-        if node in seen or is_held(node):
+        if node in seen or is_materialized(node):
             continue
         seen.add(node)
         if node.op is Ops.REDUCE_AXIS:

@@ -26,7 +26,7 @@ from .template import Template
 LEAST = 4
 
 
-def share_places(template: Template) -> Template:
+def share_offsets(template: Template) -> Template:
     """Kernels that differ in places of memory alone are one, called with these."""
     common = shared(dict.fromkeys(kernel.ast for kernel in template.kernels if not kernel.binds))
     if not common:
@@ -45,7 +45,7 @@ def shared(asts: Iterable[UOp]) -> dict[UOp, tuple[UOp, tuple[UOp, ...]]]:
     families: dict[Any, dict[UOp, tuple[int, ...]]] = {}
     for ast in asts:
         if ast.op is Ops.SINK:
-            key, places = _without_places(ast)
+            key, places = _without_offsets(ast)
             families.setdefault(key, {})[ast] = places
     found = {}
     for family in families.values():
@@ -60,7 +60,7 @@ def shared(asts: Iterable[UOp]) -> dict[UOp, tuple[UOp, tuple[UOp, ...]]]:
     return found
 
 
-def _place(node: UOp) -> View | None:
+def _offset_view(node: UOp) -> View | None:
     """The view through which memory is read or written, if its beginning is a number that may be another."""
     if node.op not in (Ops.LOAD, Ops.STORE) or len(node.src[1].arg.views) != 1:
         return None
@@ -69,23 +69,23 @@ def _place(node: UOp) -> View | None:
     return view if plain and node.src[0].op is Ops.DEFINE_GLOBAL else None
 
 
-def _without_places(ast: UOp) -> tuple[Any, tuple[int, ...]]:
+def _without_offsets(ast: UOp) -> tuple[Any, tuple[int, ...]]:
     """(a kernel's nodes with the beginnings of its views taken out, these)."""
     number: dict[UOp, int] = {}
     rows: list[Any] = []
-    places: list[int] = []
+    offsets: list[int] = []
     for node in ast.toposort():
         if node.op is Ops.VIEW and not node.src:
             continue  # written where it is used
         number[node] = len(number)
-        view = _place(node)
+        view = _offset_view(node)
         src: list[Any] = [number.get(source, source) for source in node.src]
         if view is not None:
             src[1] = (view.shape, view.strides)
-            places.append(view.offset)  # type: ignore[arg-type]
+            offsets.append(view.offset)  # type: ignore[arg-type]
         # a constant by its node, which knows 0.0 and -0.0 apart
         rows.append((node.op, node.dtype, node if node.op is Ops.CONST else node.arg, tuple(src)))
-    return tuple(rows), tuple(places)
+    return tuple(rows), tuple(offsets)
 
 
 def _with_arguments(ast: UOp, step: dict[int, int], places: tuple[int, ...]) -> tuple[UOp, tuple[UOp, ...]]:
@@ -98,7 +98,7 @@ def _with_arguments(ast: UOp, step: dict[int, int], places: tuple[int, ...]) -> 
     positions = itertools.count()
 
     def moved(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
-        view = _place(node)
+        view = _offset_view(node)
         position = None if view is None else next(positions)
         if view is None or position not in step:
             return None

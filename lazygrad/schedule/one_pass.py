@@ -28,10 +28,10 @@ from ..target import Target
 from .asking import near
 from .graph import is_generated
 from .group import Group, numel
-from .in_memory import is_held
+from .in_memory import is_materialized
 from .kernel_ast import AstBuilder
 from .powers import powers_in
-from .reduces_of_repeats import axes_of_repeats
+from .reduces_of_repeated import repeated_axes
 
 #: A kernel with more values inside, or more reductions, is not looked at: an attention with mask, scale, bias
 #: and casts has some 40 and four, and each candidate is lowered to see whether the rule holds.
@@ -56,7 +56,7 @@ class Operands(NamedTuple):
     read: list[UOp]
     beside: dict[UOp, Shape] = {}
 
-    def places(self) -> dict[UOp, ShapeTracker]:
+    def views(self) -> dict[UOp, ShapeTracker]:
         """How the loops see what is stored beside the result."""
         return {value: ShapeTracker.from_shape(shape) for value, shape in self.beside.items()}
 
@@ -74,7 +74,7 @@ class OnePasses:
         self.must, self.target, self.spares = must, target, spares
         self.found: dict[UOp, Operands | None] = {}
         self.readers: dict[UOp, set[UOp]] | None = None
-        self.places: dict[UOp, int] | None = None
+        self.positions: dict[UOp, int] | None = None
         self.order = order if any(node.op in SUMS_TO_PRODUCTS for node in order) else ()
         if not takes(target):
             self.order = ()
@@ -102,7 +102,7 @@ class OnePasses:
             return None
         if not self.is_within(found.inside, node, found.inside):
             return None
-        parts = self.parts(node, found)
+        parts = self.pattern(node, found)
         if parts is None or parts.power is None:
             return None
         faster = pays(parts, self.target)
@@ -128,7 +128,7 @@ class OnePasses:
         found = self.below(node, sums[0])
         if found is None or not self.is_within(found.inside, node, found.inside):
             return None
-        parts = self.parts(node, found)
+        parts = self.pattern(node, found)
         if parts is None or parts.power is None:
             return None
         return found if self.pays_of_rows(node, found, parts) else None
@@ -150,16 +150,16 @@ class OnePasses:
         """Whether a reduction sums powers, and nothing beside them."""
         return node.arg.op is Ops.ADD and below_movement(node.src[0]) in powers_in(node.src, self.is_stored)
 
-    def parts(self, node: UOp, found: Operands) -> OnePass | None:
+    def pattern(self, node: UOp, found: Operands) -> OnePass | None:
         """How the kernel of a value is done in one pass of these; None where the rule is silent."""
         group = Group(0, shape_of(node), "one pass", None, self.target)
-        group.inside, group.places = frozenset(found.inside), found.places()
+        group.inside, group.views = frozenset(found.inside), found.views()
         other = Group(1, (), "kernel", None, self.target)
         homes = {node: group, **dict.fromkeys(found.read, other), **dict.fromkeys(found.beside, group)}
         outputs = [node, *found.beside]
         builder = AstBuilder(group, homes, lambda base: base, _elements, len(outputs))
         stores = [builder.store(n, value, None, _elements(value)) for n, value in enumerate(outputs)]
-        return _parts_of(builder.kernel(stores))
+        return _pattern_of(builder.kernel(stores))
 
     def is_within(self, values: Iterable[UOp], top: UOp, readers: Container[UOp]) -> bool:
         """Whether nobody but `readers` reads values, but for the top one."""
@@ -219,7 +219,7 @@ class OnePasses:
                 return None
             if source is not base and _is_padded(source):
                 return None  # the rule takes no load with a condition
-            converts = base.op is Ops.CAST and is_held(below_movement(base.src[0]))
+            converts = base.op is Ops.CAST and is_materialized(below_movement(base.src[0]))
             if (
                 self.is_stored(base)
                 or (operand and not converts)
@@ -244,15 +244,15 @@ class OnePasses:
         main = [source for source in product.src if self._reaches(source, powers)]
         if len(main) != 1:
             return []
-        still = axes_of_repeats(main[0])
-        return [s for s in product.src if s is not main[0] and not axes_of_repeats(s) <= still]
+        still = repeated_axes(main[0])
+        return [s for s in product.src if s is not main[0] and not repeated_axes(s) <= still]
 
     def is_stored(self, node: UOp) -> bool:
-        return is_held(node) or node in self.must
+        return is_materialized(node) or node in self.must
 
     def _reaches(self, node: UOp, powers: set[UOp]) -> bool:
         """Whether a value is made of one of the powers."""
-        place = self.places_of()
+        place = self.positions_of()
         first = min(place[power] for power in powers)
         stack, seen = [node], set[UOp]()
         while stack:
@@ -264,10 +264,10 @@ class OnePasses:
                 stack += base.src
         return False
 
-    def places_of(self) -> dict[UOp, int]:
-        if self.places is None:
-            self.places = {node: place for place, node in enumerate(self.order)}
-        return self.places
+    def positions_of(self) -> dict[UOp, int]:
+        if self.positions is None:
+            self.positions = {node: place for place, node in enumerate(self.order)}
+        return self.positions
 
     def readers_of(self) -> dict[UOp, set[UOp]]:
         if self.readers is None:
@@ -308,5 +308,5 @@ def _elements(node: UOp) -> int:
 
 
 @functools.lru_cache(256)
-def _parts_of(ast: UOp) -> OnePass | None:
+def _pattern_of(ast: UOp) -> OnePass | None:
     return one_pass(lower(ast))

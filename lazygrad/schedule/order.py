@@ -48,11 +48,11 @@ def kernels_before(kernel: KernelTemplate) -> list[int]:
     """The kernels that have to run before one; of a COLLECTIVE first the one that is sent before it."""
     found = [output.into for output in kernel.outputs if output.into is not None]
     read = kernel.inputs[::-1] if kernel.ast.op is Ops.COLLECTIVE else kernel.inputs
-    places = [place_of(reference) for reference in (*found, *read)]
+    places = [output_of(reference) for reference in (*found, *read)]
     return list(dict.fromkeys([*(place[0] for place in places if place is not None), *kernel.after]))
 
 
-def place_of(reference: Ref) -> Place | None:
+def output_of(reference: Ref) -> Place | None:
     """The output that a reference names, or a part of it; None where it names none."""
     while reference[0] == "view":
         reference = reference[1]

@@ -30,7 +30,7 @@ from ..target import Target
 from .asking import near
 from .graph import is_generated
 from .group import Group, numel
-from .in_memory import is_held
+from .in_memory import is_materialized
 from .indices import ANYWHERE, CONTINUES, Indices, are_all, block_of, free_ranges, size_of, through
 from .moments import Moment
 from .nested_sums import NestedSums
@@ -125,7 +125,7 @@ class Placement:
         for node in reversed(self.order):
             if node.op in MOVEMENT or is_generated(node):
                 continue
-            if is_held(node):
+            if is_materialized(node):
                 continue
             if node in self.must and not self._is_spread(node):
                 self._store(node, self.must[node])
@@ -184,7 +184,7 @@ class Placement:
         extra = again * (self.weights.cost[node] - hit)
         if extra > trip:
             extra = again * (self.weights.exact_cost(node, trip // again + hit) - hit)
-        if extra > trip and self._stays_apart(node, lambda: self._dearer(node, again, trip)):
+        if extra > trip and self._is_stored(node, lambda: self._dearer(node, again, trip)):
             return (
                 f"recomputing costs at least {extra:,} operations "
                 f"({evaluations / max(count, 1):.3g} times each element), storing {trip:,}"
@@ -216,7 +216,7 @@ class Placement:
         if node in self.checked and not any(are_all(at, shape_of(node)) for at in places):
             return False
         if self.room < 0:
-            leaves = {source for each in self.order for source in each.src if is_held(source)}
+            leaves = {source for each in self.order for source in each.src if is_materialized(source)}
             known = [*(each for each in leaves if each.op is not Ops.KERNEL), *self.graph.results]
             self.room = max(SMALL, sum(numel(each) * each.dtype.itemsize for each in known))
         if numel(node) * node.dtype.itemsize > self.room:
@@ -224,7 +224,7 @@ class Placement:
         most = self.target.max_args
         return all(len(group.reads) + len(group.stores) + group.more + 1 < most for group in self.uses[node])
 
-    def _stays_apart(self, node: UOp, dearer: Callable[[], float]) -> bool:
+    def _is_stored(self, node: UOp, dearer: Callable[[], float]) -> bool:
         """Whether a value is stored, as predicted: inlined, it takes so many times as long."""
         if yes_or_no("store", near(node), True, lambda: dearer() <= DEAREST):
             return True
@@ -253,7 +253,7 @@ class Placement:
         work = count * (numel(node.src[0]) // max(count, 1))
         points = math.prod(vmax(size_of(r)) for r in free)
         computed = points if free <= outputs else times  # loops that only some values need go inside
-        if computed > count and self._stays_apart(node, lambda: computed / max(count, 1)):
+        if computed > count and self._is_stored(node, lambda: computed / max(count, 1)):
             return f"this reduce would be computed {computed / max(count, 1):.3g} times per element"
         if group.kind == "scatter" and (reason := self._why_store_before_scatter(count, work)):
             return reason
@@ -262,7 +262,7 @@ class Placement:
                 return "it is a sum of blocks: one kernel makes all that are of the same"
             short = work <= SHORT_REDUCE * count and dtypes.is_int(node.dtype)  # unrolled, it is no loop
             lanes = math.inf if self.target.grid else self.target.vector_bytes // 4
-            if work > MAX_NESTED_WORK and not short and self._stays_apart(node, lambda: lanes):
+            if work > MAX_NESTED_WORK and not short and self._is_stored(node, lambda: lanes):
                 return f"a reduce of {work:,} steps inside the loop of another"
             return ""
         if group.scanned in free and (free != outputs or work > SHORT_REDUCE * count):
@@ -273,32 +273,32 @@ class Placement:
                     group.heavy += 1
                     return ""  # what it walks is near when the next one does
                 second = group.heavy and not self._is_cached_row(node, count)
-                if second and self._stays_apart(node, lambda: 2):
+                if second and self._is_stored(node, lambda: 2):
                     return "its kernel has a large reduce already"
                 divided = _has_conditions(node) and any(map(has_division, indices))
-                if divided and self._stays_apart(node, lambda: 4):
+                if divided and self._is_stored(node, lambda: 4):
                     return "places of its windows would be found by divisions"
                 trip = count * self.target.memory.trip + self.target.launch.kernel
                 walked = self._walked(group)
                 spilled = sum(walked) > self.target.memory.second
                 in_tiles = below_movement(node.src[0]).op is Ops.MUL
                 crowded = len(walked) > FEW_STREAMS and (spilled or work > LATE_SHARE * trip)
-                if in_tiles and crowded and self._stays_apart(node, lambda: 4):
+                if in_tiles and crowded and self._is_stored(node, lambda: 4):
                     return f"{len(walked)} memories would be walked in the tiles of a large reduce"
                 lanes = self.target.vector_bytes // 4
                 if lanes > 1 and sums_rows(node):
                     alone = count * operations_on(group.stores) * lanes // 2
                     late = alone > max(trip, work // LATE_SHARE)
-                    if late and self._stays_apart(node, lambda: 1 + alone / max(trip, work)):
+                    if late and self._is_stored(node, lambda: 1 + alone / max(trip, work)):
                         return f"{alone:,} operations on its sums one by one, storing {trip:,}"
                 group.heavy += 1
             return ""
         if points < MIN_PARALLEL:
             waiting = math.inf if self.target.grid else self.target.threads
-            if work > SERIAL_WORK and self._stays_apart(node, lambda: waiting):
+            if work > SERIAL_WORK and self._is_stored(node, lambda: waiting):
                 return f"only {points} rows of {work // max(points, 1):,} steps: the rest would wait for them"
             long = max(group.order.values(), default=0) > SERIAL_WORK
-            if long and self._stays_apart(node, lambda: waiting):
+            if long and self._is_stored(node, lambda: waiting):
                 return f"only {points} rows: the pieces of a long kernel would wait for them"
         if self.target.grid and points < ENOUGH_ON_A_GRID and work <= MAX_NESTED_WORK:
             if max(group.order.values(), default=0) > SERIAL_WORK:  # a workgroup would do a whole row
@@ -306,7 +306,7 @@ class Placement:
         if not all(free <= other or other <= free for other in group.fused):
             return "its loops do not nest with those of another reduce of the kernel"
         products = below_movement(node.src[0]).op is Ops.MUL
-        if (group.heavy or (products and self._has_tiles(group))) and self._stays_apart(node, lambda: 2):
+        if (group.heavy or (products and self._has_tiles(group))) and self._is_stored(node, lambda: 2):
             return "its kernel has a large reduce already"
         group.fused.append(free)
         self._reorder(group, free)
@@ -323,7 +323,7 @@ class Placement:
         left, seen = [source for node in group.stores for source in node.src], set[UOp]()
         while left:
             node = below_movement(left.pop())
-            if node in seen or node in self.home or is_held(node):
+            if node in seen or node in self.home or is_materialized(node):
                 continue
             seen.add(node)
             if node.op in ELEMENTWISE:
@@ -452,11 +452,11 @@ class Placement:
         if operands is None:
             self._use_sources(node, group, group.ranges, group.points())
             return
-        group.inside, group.places = frozenset(operands.inside), operands.places()
+        group.inside, group.views = frozenset(operands.inside), operands.views()
         for value in operands.beside:
             self.must.setdefault(value, "it is a statistic of the rows of a kernel in one pass")
         for source in operands.read:
-            if not is_held(source):
+            if not is_materialized(source):
                 self.must.setdefault(source, "it is an operand of a kernel in one pass")
             self._use(source, group, None, group.points())
 
@@ -467,7 +467,7 @@ class Placement:
         if group is None:
             return False
         if any(other.downstream >> group.id & 1 for other in uses):
-            del group.places[node]  # something it reads was joined to what reads this
+            del group.views[node]  # something it reads was joined to what reads this
             return False
         self._take(node, group)
         self._add_edges(group, uses)
@@ -524,7 +524,7 @@ class Placement:
         if self._walks(group, node, indices):
             if not group.walks_whole(shape_of(node)) and not reads.isdisjoint(self.overwritten.get(node, ())):
                 return False  # what is read in several turns is not overwritten in one of them
-        elif group.seen_in_another_order(shape_of(node), indices) is None:
+        elif group.permuted_view(shape_of(node), indices) is None:
             return False
         # a kernel that would read what the group stores must not come before the group
         if any(other.downstream >> group.id & 1 for other in uses if other is not group):
@@ -602,10 +602,10 @@ class Placement:
         self._add_edges(group, {g: t for g, t in uses.items() if g is not group})
         ((indices, times),) = uses[group].items()
         if not self._walks(group, node, indices):
-            place = group.seen_in_another_order(shape_of(node), indices)
+            place = group.permuted_view(shape_of(node), indices)
             if place is None:
                 raise RuntimeError(f"the loops of a kernel do not walk what joins it: {node.op}")
-            group.places[node] = place
+            group.views[node] = place
         self._use_sources(node, group, indices, times)
 
     def _add_edges(self, producer: Group, consumers: Iterable[Group]) -> None:
@@ -647,7 +647,7 @@ class Placement:
         if op is Ops.ASSIGN:
             self._use(node.src[1], group, indices, times)
             before = self.stored.get(node.src[0], node.src[0])
-            if not is_held(before):  # the version that this write continues comes first
+            if not is_materialized(before):  # the version that this write continues comes first
                 self.uses.setdefault(before, {}).setdefault(group, {})[CONTINUES] = 0
             return
         for source in dict.fromkeys(node.src):
@@ -659,7 +659,7 @@ class Placement:
             base, indices = base.src[0], None
         if is_generated(base) or base.op in (Ops.DEVICE, Ops.UNIQUE):
             return
-        held = is_held(base)
+        held = is_materialized(base)
         if held and base not in self.watched:
             return
         if indices is None:  # at places that only the data knows

@@ -18,16 +18,16 @@ from ..ir.rewrite import notify, rewrite_node
 from ..ir.uop import UOp, keep_origin
 from ..shape.movement import base_and_tracker, below_movement, reshape
 from ..target import Target
-from .chosen_terms import chosen, products_chosen_from
 from .exchanged_sums import SumsOfPowers
-from .graph import Asked, is_generated, toposort_effective
+from .graph import Request, is_generated, toposort_effective
 from .im2col import im2col
-from .in_memory import in_order, is_held, is_whole
+from .in_memory import in_order, is_materialized, is_whole
 from .joins import join_rules
 from .moments import Moment, Moments
-from .products_apart import apart
-from .reduces import LINKS, Chains, as_one
-from .reduces_of_repeats import repeat_rules
+from .reduces import LINKS, Chains, merged
+from .reduces_of_repeated import repeat_rules
+from .selected_terms import selected, selected_products
+from .split_products import split_products
 from .split_reduce import split_reduce
 from .sums_in_blocks import in_blocks
 from .versions import effective, rebased
@@ -45,10 +45,10 @@ class PlainGraph:
     ended_by  version of memory → the plain ASSIGN that ends it
     moments   sums of blocks that a kernel has together → which
     means     sums that are computed in the kernel of what depends on them, however large
-    chosen    sums of products of which some sum has one element left
+    selected  sums of products of which some sum has one element left
     """
 
-    asked: Asked
+    request: Request
     value: dict[UOp, UOp] = field(default_factory=dict)
     version: dict[UOp, UOp] = field(default_factory=dict)
     stored: dict[UOp, UOp] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class PlainGraph:
     ended_by: dict[UOp, UOp] = field(default_factory=dict)
     moments: dict[UOp, Moment] = field(default_factory=dict)
     means: set[UOp] = field(default_factory=set)
-    chosen: set[UOp] = field(default_factory=set)
+    selected: set[UOp] = field(default_factory=set)
 
 
 # *** what nodes read must be in memory
@@ -98,7 +98,7 @@ def _by_routine(routine: UOp) -> UOp:
 def _gathered(gather: UOp, x: UOp, index: UOp) -> UOp:
     """A GATHER reads movements on memory: at places that only the data knows nothing can be computed."""
     base, _ = base_and_tracker(x)
-    if is_held(base) or base.op in (
+    if is_materialized(base) or base.op in (
         Ops.CONTIGUOUS,
         Ops.ASSIGN,
         Ops.SCATTER,
@@ -157,8 +157,8 @@ class Step(NamedTuple):
         return made
 
 
-SUMS = Step("sums of sums", as_one, "a sum of sums is one sum, where that recomputes little")
-CHOSEN = Step("chosen terms", chosen, "a product of which a sum has one term left is that term")
+SUMS = Step("sums of sums", merged, "a sum of sums is one sum, where that recomputes little")
+CHOSEN = Step("chosen terms", selected, "a product of which a sum has one term left is that term")
 MOMENTS = Step(
     "moments",
     lambda made, moments, node, value: moments.rewritten(made, node, value),
@@ -171,7 +171,7 @@ EXCHANGED = Step(
 )
 REPEATS = Step("repeats", repeat_rules, "no loop runs along an axis on which its source only repeats")
 IM2COL = Step("im2col", im2col, "overlapping windows of small images are read from memory in order")
-PRODUCTS = Step("products", apart, "on a grid no sum is over more than one product of matrices")
+PRODUCTS = Step("products", split_products, "on a grid no sum is over more than one product of matrices")
 BLOCKS = Step("blocks", in_blocks, "a long sum of products is a sum over blocks that fit a cache")
 SPLIT = Step("split reduce", split_reduce, "a long reduction to few results is parts, which all cores share")
 JOINS = Step("joins", join_rules, "parts of a join are copied as they are, or computed by few kernels")
@@ -185,10 +185,10 @@ STEPS = (SUMS, CHOSEN, MOMENTS, EXCHANGED, REPEATS, IM2COL, PRODUCTS, BLOCKS, SP
 _IN_MEMORY = memory_rules.ops()
 
 
-def plain(asked: Asked, target: Target, choose: bool = False) -> PlainGraph:
+def plain(asked: Request, target: Target, choose: bool = False) -> PlainGraph:
     """Make the nodes of a walk plain, for what runs on a target.
 
-    choose  whether terms that are chosen from products are computed from their factors (`chosen_terms.py`)
+    choose  whether terms that are chosen from products are computed from their factors (`selected_terms.py`)
 
     Who reads an ASSIGN that stores a computed value whole reads the value: it may then be computed in the
     reader's kernel, or be loaded from wherever it is stored. Only the next write to the same memory names
@@ -200,10 +200,10 @@ def plain(asked: Asked, target: Target, choose: bool = False) -> PlainGraph:
     powers, moments = SumsOfPowers(), Moments(asked.order, target)
     graph.moments, graph.means = moments.moments, moments.means
     for node in asked.order:
-        if is_held(node) or not node.src or node.op in (Ops.BIND, Ops.CONST):
+        if is_materialized(node) or not node.src or node.op in (Ops.BIND, Ops.CONST):
             value[node] = node
             continue
-        sources = [effective(s) if "becomes" in s.facts else s for s in node.src]
+        sources = [effective(s) if "forwarded_to" in s.facts else s for s in node.src]
         src = tuple([value[s] for s in sources])
         if node.op is Ops.ASSIGN:
             _plain_assign(graph, node, sources[0], src[1])
@@ -214,7 +214,7 @@ def plain(asked: Asked, target: Target, choose: bool = False) -> PlainGraph:
             whole = None
             if made is None:
                 made = _on(node, src)
-                graph.chosen |= products_chosen_from(made)
+                graph.selected |= selected_products(made)
                 whole = CHOSEN.made(made) if choose else None
                 whole = whole or MOMENTS.made(made, moments, node, value)
             made = whole or _reduction(EXCHANGED.made(made, powers) or made, target, node in wanted)
@@ -229,11 +229,11 @@ def plain(asked: Asked, target: Target, choose: bool = False) -> PlainGraph:
     results = dict.fromkeys(graph.stored.values())
     for root in asked.roots:
         node = graph.version[root] if root.op is Ops.ASSIGN else below_movement(value[root])
-        if node not in graph.stored and not is_held(node):
+        if node not in graph.stored and not is_materialized(node):
             results[node] = None
     graph.results = list(results)
     graph.order = toposort_effective([*results, *graph.version.values()], follow=False)
-    graph.ended_by = {n.src[0]: n for n in graph.order if n.op is Ops.ASSIGN and not is_held(n)}
+    graph.ended_by = {n.src[0]: n for n in graph.order if n.op is Ops.ASSIGN and not is_materialized(n)}
     return graph
 
 
@@ -270,7 +270,7 @@ def _plain_assign(graph: PlainGraph, node: UOp, before: UOp, written: UOp) -> No
     target = graph.version.get(before, before)
     base, tracker = base_and_tracker(written)
     whole = node.arg is None and is_whole(base, tracker)
-    is_open = not is_held(base) and not is_generated(base) and base.op is not Ops.ASSIGN
+    is_open = not is_materialized(base) and not is_generated(base) and base.op is not Ops.ASSIGN
     computed = whole and is_open and device_of(base) is not None  # else the write says on which device it is
     if computed and target in graph.stored:
         del graph.stored[target], graph.version[before]  # never made: nobody reads that version from memory

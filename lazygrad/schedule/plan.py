@@ -29,9 +29,9 @@ from ..renderer.cstyle import CUDARenderer, MetalRenderer, OpenCLRenderer, WGSLR
 from ..target import CUDA_ARCH, Target
 from .asking import near
 from .assemble import assemble
-from .graph import Asked
+from .graph import Request
 from .growth import Growth
-from .in_memory import is_held
+from .in_memory import is_materialized
 from .joined_sums import join_sums
 from .lifted_numbers import lift, nameable
 from .lifted_sizes import lift_sizes
@@ -39,7 +39,7 @@ from .loops import plan_loop
 from .memory import inner_outputs
 from .multi import separate_devices
 from .nested_sums import kernels_in_one_pass
-from .offsets import share_places
+from .offsets import share_offsets
 from .order import order_kernels
 from .overlap import begin_early
 from .placement import Placed, Placement
@@ -62,7 +62,7 @@ class Job(NamedTuple):
     fuse     False: every value is stored
     beside   values that are made of the same ones, in the same loops, are stored by one kernel
     budget   bytes that a plan may take on each device; 0 = any
-    parts    positions of what may be a part of other memory: all memory but plain buffers
+    views    positions of what may be a part of other memory: all memory but plain buffers
     inline   values that are computed where they are used, whatever the rules say (`what_if.py`)
     spares   what can be is computed in one pass, and not stored, however long that takes
     """
@@ -75,7 +75,7 @@ class Job(NamedTuple):
     fuse: bool = True
     beside: bool = False
     budget: int = 0
-    parts: frozenset[int] = frozenset()
+    views: frozenset[int] = frozenset()
     inline: frozenset[UOp] = frozenset()
     spares: bool = False
 
@@ -93,27 +93,27 @@ class Pass(NamedTuple):
     steps: tuple[Step, ...] = ()
 
 
-def _separate_devices(asked: Asked, job: Job) -> Asked:
+def _separate_devices(asked: Request, job: Job) -> Request:
     return separate_devices(asked)
 
 
-def _add_readers(asked: Asked, job: Job) -> Asked:
+def _add_readers(asked: Request, job: Job) -> Request:
     return add_readers(asked, job.pending)
 
 
-def _lift(asked: Asked, job: Job) -> Asked:
+def _lift(asked: Request, job: Job) -> Request:
     return lift(asked, job.lifted)
 
 
-def _lift_sizes(asked: Asked, job: Job) -> Asked:
+def _lift_sizes(asked: Request, job: Job) -> Request:
     return asked if job.grown is None else lift_sizes(asked, *job.grown)
 
 
-def _make_plain(asked: Asked, job: Job) -> PlainGraph:
+def _make_plain(asked: Request, job: Job) -> PlainGraph:
     graph = plain(asked, job.target)
-    if graph.chosen and job.fuse:
+    if graph.selected and job.fuse:
         other = plain(asked, job.target, choose=True)
-        inside = kernels_in_one_pass(other, job.target, job.spares).compute(graph.chosen)
+        inside = kernels_in_one_pass(other, job.target, job.spares).compute(graph.selected)
         if inside and yes_or_no("chosen_terms", near(*graph.results), True, lambda: not job.budget):
             return other
     return graph
@@ -123,7 +123,7 @@ def _check_plain(graph: PlainGraph, name: str) -> None:
     verify(UOp.sink(*graph.results), PLAIN, name)
 
 
-def _place(graph: PlainGraph, job: Job) -> Placed:
+def _placed(graph: PlainGraph, job: Job) -> Placed:
     flags = job.fuse, job.beside, job.inline, job.spares, job.budget
     return Placement(graph, job.target, job.prices, *flags).run()
 
@@ -136,7 +136,7 @@ def _build_kernels(writes: Writes, job: Job) -> Template:
     def plan_body(loop: Loop) -> LoopPlan:
         return plan_loop(loop, plan_kernels, (job.target, job.fuse))
 
-    def plan_kernels(asked: Asked) -> Template:
+    def plan_kernels(asked: Request) -> Template:
         form: Any = asked
         # a kernel runs once a turn, so fewer pay more than elsewhere; a budget is that of the whole plan
         inner = job._replace(beside=True, budget=0, inline=frozenset())
@@ -158,7 +158,7 @@ def _join_sums(template: Template, job: Job) -> Template:
 
 
 def _share_kernels(template: Template, job: Job) -> Template:
-    return share_places(template)
+    return share_offsets(template)
 
 
 def _order_kernels(template: Template, job: Job) -> Template:
@@ -166,7 +166,7 @@ def _order_kernels(template: Template, job: Job) -> Template:
 
 
 def _keep_to_budget(template: Template, job: Job) -> Template:
-    return rematerialize(template, job.budget, job.parts, job.target)
+    return rematerialize(template, job.budget, job.views, job.target)
 
 
 def _join_kernels(template: Template, job: Job) -> Template:
@@ -198,7 +198,9 @@ LIFT = [
 ]
 PLAN = [
     Pass("make plain", _make_plain, "only operations that kernels can compute remain", _check_plain, STEPS),
-    Pass("place", _place, "each value is either fused into the kernels that use it, or stored by one kernel"),
+    Pass(
+        "place", _placed, "each value is either fused into the kernels that use it, or stored by one kernel"
+    ),
     Pass(
         "choose memory",
         _choose_memory,
@@ -274,24 +276,26 @@ def run(passes: Sequence[Pass], form: Any, job: Job) -> Any:
     return form
 
 
-def plan(asked: Asked, fuse: bool, budget: int = 0) -> Template:
+def plan(asked: Request, fuse: bool, budget: int = 0) -> Template:
     """Plan the kernels that compute what is asked for, in `budget` bytes if there is one."""
     job = job_for(asked, fuse, budget)
     template: Template = run(PLAN, asked, job)
-    if template.spared is None or template.spared.after <= budget:
+    if template.rematerialized is None or template.rematerialized.after <= budget:
         return template
     spare: Template = run(PLAN, asked, job._replace(spares=True))
-    return sparer(template, spare, job.parts, job.target)
+    return sparer(template, spare, job.views, job.target)
 
 
-def job_for(asked: Asked, fuse: bool, budget: int = 0) -> Job:
+def job_for(asked: Request, fuse: bool, budget: int = 0) -> Job:
     """What the passes of PLAN may ask for where this is to be planned."""
     target, prices = _target_of(asked.roots)
     parts = frozenset[int]()
     if budget:
         order = nameable(asked.order)
-        parts = frozenset(n for n, node in enumerate(order) if is_held(node) and node.op is not Ops.BUFFER)
-    return Job(target=target, prices=prices, fuse=fuse, budget=budget, parts=parts)
+        parts = frozenset(
+            n for n, node in enumerate(order) if is_materialized(node) and node.op is not Ops.BUFFER
+        )
+    return Job(target=target, prices=prices, fuse=fuse, budget=budget, views=parts)
 
 
 #: What PLAN_FOR can be besides nothing, or `cuda:` and an architecture → what has the Target.

@@ -18,7 +18,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.movement import permute
 from ..shape.rules import shape_of
-from .parts import combined_on, multi, on_device, one_after_another, part_of
+from .shards import combined_on, multi, on_device, one_after_another, part_of
 
 Spans = Sequence[tuple[int, int]]
 
@@ -26,13 +26,13 @@ Spans = Sequence[tuple[int, int]]
 class Group(NamedTuple):
     """Devices that exchange something, of which this rank has some.
 
-    places   theirs in the mesh, in order
-    ranks    for each rank that has some of them, in order: which ones, as [begin, end) of `places`
+    slots    theirs in the mesh, in order
+    ranks    for each rank that has some of them, in order: which ones, as [begin, end) of `slots`
     own      which of the ranks this one is
     devices  for each rank the one that takes part: the first of its own
     """
 
-    places: tuple[int, ...]
+    slots: tuple[int, ...]
     ranks: tuple[tuple[int, int], ...]
     own: int
     devices: tuple[str, ...]
@@ -47,9 +47,9 @@ class Group(NamedTuple):
         """Which of the group are of this rank."""
         return range(*self.ranks[self.own])
 
-    def parts(self, value: UOp) -> list[UOp]:
+    def shards(self, value: UOp) -> list[UOp]:
         """What the devices of this rank have of a value."""
-        return [value.src[value.arg.here.index(self.places[number])] for number in self.numbers]
+        return [value.src[value.arg.here.index(self.slots[number])] for number in self.numbers]
 
     def spans(self, spans: Spans) -> list[tuple[int, int]]:
         """The spans of the ranks, from those of the devices: each from the first to the last element that
@@ -63,12 +63,12 @@ class Group(NamedTuple):
 
     def combined(self, value: UOp, op: Ops) -> UOp:
         """The terms of this rank combined, in their order."""
-        parts = self.parts(value)
+        parts = self.shards(value)
         return parts[0] if len(parts) == 1 else combined_on(parts, op, self.device)
 
     def joined(self, value: UOp, axis: int) -> UOp:
         """The parts of this rank one after another along an axis."""
-        parts = self.parts(value)
+        parts = self.shards(value)
         some = [part for part in parts if shape_of(part)[axis] != 0] or parts[:1]
         if len(some) == 1:
             return on_device(some[0], self.device)
@@ -78,7 +78,7 @@ class Group(NamedTuple):
         """A value for each device of this rank; equal to the bit."""
         if len(self.numbers) > 1:
             whole = UOp(Ops.CONTIGUOUS, whole.dtype, (whole,))
-        return {self.places[n]: on_device(whole, mesh.devices[self.places[n]]) for n in self.numbers}
+        return {self.slots[n]: on_device(whole, mesh.devices[self.slots[n]]) for n in self.numbers}
 
     def divided(self, whole: UOp, axis: int, first: int, wanted: Spans, mesh: MeshArg) -> dict[int, UOp]:
         """For each device of this rank the elements of an axis that it wants.
@@ -92,7 +92,7 @@ class Group(NamedTuple):
             begin = low - first if low < high else 0
             # nothing of a value is still of that value: on another rank the same node has elements
             part = part_of(whole, axis, begin, begin + high - low)
-            found[self.places[number]] = on_device(part, mesh.devices[self.places[number]])
+            found[self.slots[number]] = on_device(part, mesh.devices[self.slots[number]])
         return found
 
 
@@ -101,11 +101,11 @@ def groups_here(arg: MultiArg, axes: tuple[int, ...]) -> list[Group]:
     have.
     """
     found: list[Group] = []
-    seen: set[int] = set()
+    visited: set[int] = set()
     for place in arg.here:
-        if place not in seen:
+        if place not in visited:
             found.append(_group(arg.mesh, place, axes, world().each, world().rank))
-            seen.update(found[-1].places)
+            visited.update(found[-1].slots)
     return found
 
 

@@ -12,15 +12,15 @@ from ..ir.uop import UOp
 from ..ir.walks import reached
 from ..shape.movement import below_movement
 from .between_ranks import end_of_plan
-from .graph import Asked, toposort_effective
-from .in_memory import is_held
+from .graph import Request, toposort_effective
+from .in_memory import is_materialized
 from .multi import on_several, separated
 from .versions import below_looks, effective, latest, memory_read
 
 Pending = Callable[[], Iterable[UOp]]
 
 
-def add_readers(asked: Asked, pending: Pending) -> Asked:
+def add_readers(asked: Request, pending: Pending) -> Request:
     """What reads a version of memory that a write of the plan ends is planned with it, and comes first."""
     try:
         return _with_readers(asked, pending)
@@ -28,7 +28,7 @@ def add_readers(asked: Asked, pending: Pending) -> Asked:
         end_of_plan()
 
 
-def _with_readers(asked: Asked, pending: Pending) -> Asked:
+def _with_readers(asked: Request, pending: Pending) -> Request:
     roots, order = asked.roots, asked.order
     ended, known = _ended_versions(order), set[UOp]()
     if not ended:
@@ -51,7 +51,7 @@ def _with_readers(asked: Asked, pending: Pending) -> Asked:
             roots = roots + readers
             order = order + toposort_effective(readers, walked)
             ended = _ended_versions(order)
-    return Asked(roots, order, waiting)
+    return Request(roots, order, waiting)
 
 
 def _ended_versions(order: Sequence[UOp]) -> set[UOp]:
@@ -60,7 +60,7 @@ def _ended_versions(order: Sequence[UOp]) -> set[UOp]:
     """
     ended = set()
     for node in order:
-        if node.op is Ops.ASSIGN and not is_held(node):
+        if node.op is Ops.ASSIGN and not is_materialized(node):
             before = effective(node.src[0])
             if "fresh" not in before.facts:
                 ended.add(before)
@@ -78,7 +78,7 @@ def _readers_of_ended(
     everything = order + toposort_effective(others, set(order))
     reads: dict[UOp, bool] = {}
     waiting: dict[UOp, list[UOp]] = {}
-    planned = [node for node in everything if is_held(node) and node.op is Ops.ASSIGN]
+    planned = [node for node in everything if is_materialized(node) and node.op is Ops.ASSIGN]
     memory_of = functools.cache(_reads)
     for assign in reached(planned, lambda node: [m for m in memory_of(node) if m.op is Ops.ASSIGN]):
         for memory in memory_of(assign):
@@ -86,13 +86,13 @@ def _readers_of_ended(
                 waiting.setdefault(memory, []).append(assign)
     for node in everything:
         touched = node in ended
-        if not touched and not is_held(node):
-            continues = node.op is Ops.ASSIGN and _is_written(effective(node.src[0]))
+        if not touched and not is_materialized(node):
+            continues = node.op is Ops.ASSIGN and _is_assigned(effective(node.src[0]))
             sources = node.src[1:] if node.op is Ops.ASSIGN and not continues else node.src
-            touched = any(reads.get(effective(s) if "becomes" in s.facts else s, False) for s in sources)
+            touched = any(reads.get(effective(s) if "forwarded_to" in s.facts else s, False) for s in sources)
         reads[node] = touched
     asked = set(wanted)
-    readers = dict.fromkeys(p for p in others if reads[p] and p not in asked and not is_held(p))
+    readers = dict.fromkeys(p for p in others if reads[p] and p not in asked and not is_materialized(p))
     return list(readers), waiting
 
 
@@ -109,8 +109,8 @@ def open_or_planned(node: UOp) -> list[UOp]:
     return [] if node.op in (Ops.BUFFER, Ops.CONST) else [node]
 
 
-def _is_written(memory: UOp) -> bool:
+def _is_assigned(memory: UOp) -> bool:
     """Whether a version of memory is what an ASSIGN will write."""
     if memory.op is Ops.MULTI:
-        return any(_is_written(below_movement(part)) for part in memory.src)
+        return any(_is_assigned(below_movement(part)) for part in memory.src)
     return memory.op is Ops.ASSIGN

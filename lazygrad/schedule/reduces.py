@@ -27,7 +27,7 @@ from ..simplify.validity import has_division, limits, simplified
 from ..target import Target
 from .asking import near
 from .im2col import is_worth_storing
-from .reduces_of_repeats import axes_of_repeats
+from .reduces_of_repeated import repeated_axes
 from .versions import effective
 
 LINKS = MOVEMENT | {Ops.REDUCE_AXIS, Ops.DETACH}
@@ -45,7 +45,9 @@ class Chains:
         self.readers: dict[UOp, UOp | None] = {}  # link → its only reader
         if any(node.op is Ops.REDUCE_AXIS for node in order):
             for node in order:
-                for source in dict.fromkeys([effective(s) if "becomes" in s.facts else s for s in node.src]):
+                for source in dict.fromkeys(
+                    [effective(s) if "forwarded_to" in s.facts else s for s in node.src]
+                ):
                     if source.op in LINKS:
                         self.readers[source] = None if source in self.readers else node
             self.readers.update((root, None) for root in roots)
@@ -75,7 +77,7 @@ class Chains:
         return links[:reductions][::-1]
 
 
-def as_one(top: UOp, links: list[UOp], value: dict[UOp, UOp], target: Target) -> UOp | None:
+def merged(top: UOp, links: list[UOp], value: dict[UOp, UOp], target: Target) -> UOp | None:
     """The plain value of the chain that ends in a node as one reduction, of as many links as pay; None where
     nothing is gained.
 
@@ -107,7 +109,7 @@ def _is_small_contraction(source: UOp, node: UOp, target: Target) -> bool:
     count = _count(shape_of(node))
     if not is_worth_storing(count, node.dtype.itemsize, _count(shape_of(source)), target):
         return False
-    still = [axes_of_repeats(factor) for factor in source.src]
+    still = [repeated_axes(factor) for factor in source.src]
     return bool(still[0] - still[1]) and bool(still[1] - still[0])
 
 

@@ -27,7 +27,7 @@ from ..target import Target
 from .again import operations, outputs_of
 from .order import reordered
 from .runs import Change, Run, Runs, below
-from .template import Place, Ref, Spared, Template
+from .template import Place, Ref, Rematerialized, Template
 
 #: A run is needed for a run that is needed for a run: no further than so.
 DEEPEST = 8
@@ -70,14 +70,16 @@ def rematerialize(template: Template, budget: int, parts: Iterable[int], target:
 
 def sparer(template: Template, other: Template, parts: Iterable[int], target: Target) -> Template:
     """Of a plan whose budget cannot be kept, and another one of the same, that which needs less memory."""
-    spared = template.spared
+    spared = template.rematerialized
     needed = Runs(other, parts, target).most_needed()
     if spared is None or needed >= spared.after:
         return template
     added = sum([operations(kernel.ast) or 0 for kernel in other.kernels]) - spared.operations
-    own = other.spared
+    own = other.rematerialized
     again, largest = (0, ()) if own is None else (own.again, own.largest)
-    return replace(other, spared=spared._replace(after=needed, again=again, added=added, largest=largest))
+    return replace(
+        other, rematerialized=spared._replace(after=needed, again=again, added=added, largest=largest)
+    )
 
 
 def _reduce(runs: Runs, device: str, budget: int) -> None:
@@ -147,7 +149,7 @@ class _Round:
         """Whether a run is needed where it is: its results are kept, or read before that step."""
         for place, _ in outputs_of(self.runs.kernels[number], number):
             users = self.runs.users[place]
-            if place in self.runs.kept or any(self.step[user] < at for user in users if user != number):
+            if place in self.runs.cached or any(self.step[user] < at for user in users if user != number):
                 return True
         return False
 
@@ -245,7 +247,10 @@ def _with_report(runs: Runs, given: Runs, budget: int) -> Template:
     largest = () if after[device] <= budget else _largest(runs, device)
     again = len(runs.kernels) - count
     made = reordered(Template(runs.kernels, runs.results), runs.order)
-    return replace(made, spared=Spared(budget, before[device], after[device], again, added, total, largest))
+    return replace(
+        made,
+        rematerialized=Rematerialized(budget, before[device], after[device], again, added, total, largest),
+    )
 
 
 def _largest(runs: Runs, device: str) -> tuple[tuple[int, Any], ...]:
@@ -254,7 +259,7 @@ def _largest(runs: Runs, device: str) -> tuple[tuple[int, Any], ...]:
     used = runs.used(device, lives)
     at = used.index(max(used))
     there = [place for place, (first, last) in lives.items() if first <= at <= last]
-    there += [place for place in sorted(runs.kept) if runs.device[place] == device]
+    there += [place for place in sorted(runs.cached) if runs.device[place] == device]
     there.sort(key=lambda place: -runs.nbytes[place])
     found = []
     for place in there[:NAMED]:

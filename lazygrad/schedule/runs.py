@@ -62,7 +62,7 @@ class Runs:
             self._add_user(number, kernel.inputs)
             self._add_user(number, [output.into for output in kernel.outputs if output.into is not None])
         made = [self.memory.made(("out", kernel, output)) for _, kernel, output in self.results]
-        self.kept = {place for place in made if place is not None}
+        self.cached = {place for place in made if place is not None}
 
     def copy(self) -> Runs:
         """The same, to be changed."""
@@ -104,7 +104,7 @@ class Runs:
         """When memory in between is in use on a device."""
         step, found = self.steps(), {}
         for place, users in self.users.items():
-            if self.device[place] == device and place not in self.kept:
+            if self.device[place] == device and place not in self.cached:
                 steps = [step[user] for user in users]
                 found[place] = min(steps), max(steps)
         return found
@@ -112,21 +112,21 @@ class Runs:
     def used(self, device: str, lives: Lives) -> list[int]:
         """The bytes in use in each step: results all the time, since they have memory of their own."""
         change = [0] * (len(self.order) + 1)
-        change[0] = self._bytes_kept(device)
+        change[0] = self._bytes_cached(device)
         for place, (first, last) in lives.items():
             change[first] += self.nbytes[place]
             change[last + 1] -= self.nbytes[place]
         return list(itertools.accumulate(change[:-1]))
 
-    def _bytes_kept(self, device: str) -> int:
-        return sum(self.nbytes[place] for place in self.kept if self.device[place] == device)
+    def _bytes_cached(self, device: str) -> int:
+        return sum(self.nbytes[place] for place in self.cached if self.device[place] == device)
 
     def needed(self) -> dict[str, int]:
         """Device → the bytes of results, and of an arena for what is in between."""
         found = {}
         for device in self.devices:
             lives = [(*life, self.nbytes[place]) for place, life in self.lives(device).items()]
-            found[device] = self._bytes_kept(device) + arrange(lives)[1]
+            found[device] = self._bytes_cached(device) + arrange(lives)[1]
         return found
 
     def most_needed(self) -> int:
@@ -159,7 +159,7 @@ class Runs:
                     self.kernels[writer] = replace(late, after=[*late.after, number])
         last = len(self.kernels) - 1
         for place, _ in outputs_of(self.kernels[change.kernel], change.kernel):
-            if place not in self.kept:
+            if place not in self.cached:
                 self._read_late(place, last, {u for u in self.users[place] if step[u] >= change.at})
         self.order[change.at : change.at] = range(begin, last + 1)
 

@@ -18,10 +18,10 @@ from ..shape.rules import shape_of
 from .between_ranks import behind_the_last, not_found_again
 from .collectives import laid
 from .exchange_costs import received
-from .in_memory import is_held
+from .in_memory import is_materialized
 from .layouts import copied, settled, without_axis
-from .parts import is_multi, multi, part_at
-from .versions import effective, set_becomes
+from .shards import is_multi, multi, part_at
+from .versions import effective, forward_to
 
 #: (the walk, a node, the values of its sources, of which one is a MULTI) → the node's value
 Rule = Callable[["Separation", UOp, tuple[UOp, ...]], UOp]
@@ -50,7 +50,7 @@ class Separation:
         self.wishes: dict[UOp, MultiArg] = {}
         self._laid: dict[tuple[UOp, MultiArg], UOp] = {}
         nodes = list(order)
-        self._look_ahead(nodes)
+        self._count_readers(nodes)
         for node in nodes:
             self.value[node] = made = self._value(node)
             stored = node.op in (Ops.ASSIGN, Ops.COPY, Ops.CONTIGUOUS)
@@ -59,7 +59,7 @@ class Separation:
             if made is not node and stored:
                 self.keep(node)  # what is stored is stored once, for everybody
 
-    def _look_ahead(self, nodes: list[UOp]) -> None:
+    def _count_readers(self, nodes: list[UOp]) -> None:
         """How often nodes are read, and how what reads them lies: a sum that is pending becomes that."""
         for node in reversed(nodes):
             for source in dict.fromkeys(node.src):
@@ -96,7 +96,7 @@ class Separation:
         for part in value.src if is_multi(value) else (value,):
             keep_origin(below_movement(part), node)
         if self.records:
-            set_becomes(node, value)
+            forward_to(node, value)
             if is_multi(value):
                 not_found_again(node)
         return value
@@ -114,7 +114,7 @@ class Separation:
         if not several and not any(map(is_multi, sources)):
             # what sources have become, their readers follow: a plain node stays the one that others know
             known = sources == tuple([effective(source) for source in node.src])
-            return node if known or is_held(node) else node.replace(src=sources)
+            return node if known or is_materialized(node) else node.replace(src=sources)
         rule = self.rules.get(node.op)
         if rule is None:
             why = self.without.get(node.op, "it has no rule")
@@ -168,15 +168,15 @@ class Separation:
         if value.arg.is_pending and node.op in ELEMENTWISE:
             terms = {s for s in node.src if is_multi(self.of(s)) and self.of(s).arg.is_pending}
             if len(terms) == 1 or any(self.readers.get(term, 0) > 1 for term in terms):
-                columns = [self.parts_as(s, target) for s in node.src]
+                columns = [self.shards_as(s, target) for s in node.src]
                 return multi([node.replace(src=row) for row in zip(*columns, strict=True)], target)
         return laid(value, target)
 
-    def parts_like(self, source: UOp, lead: UOp) -> list[UOp]:
+    def shards_like(self, source: UOp, lead: UOp) -> list[UOp]:
         """The parts of a source of some node, laid as those of a MULTI."""
-        return self.parts_as(source, lead.arg)
+        return self.shards_as(source, lead.arg)
 
-    def parts_as(self, source: UOp, target: MultiArg) -> list[UOp]:
+    def shards_as(self, source: UOp, target: MultiArg) -> list[UOp]:
         """The parts of a source of some node, in a layout."""
         value = self.of(source)
         if not is_multi(value):
@@ -196,7 +196,7 @@ class Separation:
             lowest = self._expanded(source)
             below = self.of(lowest[-1].src[0]) if lowest else value
             if lowest and is_multi(below):
-                return received(below, _kept(below.arg, value.arg, target))
+                return received(below, _layout_below(below.arg, value.arg, target))
         return received(value, target)
 
     def _spread(self, source: UOp, value: UOp, target: MultiArg) -> UOp | None:
@@ -210,7 +210,7 @@ class Separation:
         below = self.of(source)
         if not is_multi(below):
             return None
-        found = self.laid_as(source, _kept(below.arg, value.arg, target))
+        found = self.laid_as(source, _layout_below(below.arg, value.arg, target))
         for move in reversed(lowest):
             found = self.rules[move.op](self, move, (found,))
         return found
@@ -230,18 +230,18 @@ class Separation:
 _SUMMED_BELOW = (MOVEMENT - {Ops.SHRINK}) | {Ops.DETACH}
 
 
-def _kept(below: MultiArg, above: MultiArg, target: MultiArg) -> MultiArg:
+def _layout_below(below: MultiArg, above: MultiArg, target: MultiArg) -> MultiArg:
     """The layout of a value that is moved, in which is split what `target` wants split as it is `above`, and
     pending what is pending there.
     """
-    places = above.places if below.mesh == above.mesh == target.mesh else ()
+    places = above.placements if below.mesh == above.mesh == target.mesh else ()
     for number, place in enumerate(places):
-        same = place == target.places[number]
+        same = place == target.placements[number]
         if same and is_axis(place):
             same = dict(above.ends).get(place) == dict(target.ends).get(place)  # type: ignore[arg-type]
             same = same and mesh_axes(above, place) == mesh_axes(target, place)  # type: ignore[arg-type]
-        if not same and is_axis(below.places[number]):
-            below = without_axis(below, below.places[number])  # type: ignore[arg-type]
+        if not same and is_axis(below.placements[number]):
+            below = without_axis(below, below.placements[number])  # type: ignore[arg-type]
     return settled(below, but=target) if places else copied(below.mesh)
 
 
@@ -259,7 +259,7 @@ def _is_own(node: UOp) -> bool:
     """Whether computing a plain node gives it memory that no other value looks at."""
     while node.op in (Ops.RESHAPE, Ops.PERMUTE):
         node = node.src[0]
-    return node.op not in MOVEMENT and node.op not in (Ops.CONST, Ops.IOTA) and not is_held(node)
+    return node.op not in MOVEMENT and node.op not in (Ops.CONST, Ops.IOTA) and not is_materialized(node)
 
 
 def own(node: UOp) -> UOp:

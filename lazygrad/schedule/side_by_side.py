@@ -18,9 +18,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from ..codegen.chosen import chosen, launch_cycles, lowered
+from ..codegen.direct_kernels import is_direct
 from ..codegen.opt import OptOps
-from ..codegen.written import is_written
+from ..codegen.select_opts import launch_cycles, lowered, select_opts
 from ..decisions import yes_or_no
 from ..ir.ops import Ops
 from ..ir.uop import UOp
@@ -28,9 +28,9 @@ from ..shape.rules import shape_of
 from ..shape.sizes import vmax
 from ..structure import structure_of
 from ..target import Target
-from .as_one import have_names, joined
-from .followers import ast_of, may_follow, pieces_of, reads_of, roots_of
-from .order import kernels_before, place_of
+from .followers import ast_of, chunks_of, may_follow, reads_of, roots_of
+from .joined_kernel import have_names, joined
+from .order import kernels_before, output_of
 from .overlap import AHEAD
 from .template import KernelTemplate, Output, Template
 
@@ -54,7 +54,7 @@ class Cost(NamedTuple):
     """What a kernel takes: cycles of one core; and whether it runs in pieces, which cores share."""
 
     cycles: float
-    in_pieces: bool
+    in_chunks: bool
 
 
 def join_short_kernels(template: Template, target: Target) -> Template:
@@ -79,8 +79,8 @@ class _Short:
         self.kernel = kernel
         self.before = frozenset(kernels_before(kernel))
         known = [*kernel.inputs, *(output.into for output in kernel.outputs if output.into is not None)]
-        self.touched = frozenset(place for place in map(place_of, known) if place is not None)
-        self.writes_old = any(o.into is not None and place_of(o.into) is None for o in kernel.outputs)
+        self.touched = frozenset(place for place in map(output_of, known) if place is not None)
+        self.writes_old = any(o.into is not None and output_of(o.into) is None for o in kernel.outputs)
         self.device = kernel.outputs[0].device
         self.arguments = len(kernel.outputs) + len(kernel.inputs)
         self.cost: Cost | None = None
@@ -114,14 +114,14 @@ class _Joining:
             self.sent.append(frozenset(own).union(*[self.sent[n] for n in kernel.before]))
         #: kernel → how many COLLECTIVEs come before the first that waits for it
         turns = sum(kernel.ast.op is Ops.COLLECTIVE for kernel in template.kernels)
-        self.turn = [turns] * len(self.kernels)
+        self.stage = [turns] * len(self.kernels)
         for number in reversed(range(len(self.kernels))):
-            turn = self.turn[number]
+            turn = self.stage[number]
             if template.kernels[number].ast.op is Ops.COLLECTIVE:
                 turns -= 1
                 turn = turns
             for n in self.kernels[number].before:
-                self.turn[n] = min(self.turn[n], turn)
+                self.stage[n] = min(self.stage[n], turn)
         #: the kernels that some kernel waits for which checks indices: a check comes before what is written
         self.checked = set[int]()
         for number in reversed(range(len(self.kernels))):
@@ -160,12 +160,12 @@ class _Joining:
         cycles = sum(own.cycles for own in costs)
         waits = not self.kernels[number].before.isdisjoint(others)
         if not waits and not any(self.behind[n] for n in others):
-            if costs[0].in_pieces is not cost.in_pieces:
+            if costs[0].in_chunks is not cost.in_chunks:
                 return None
             short = min(cost.cycles, cycles) <= SHORT * self._saved(cost)
             short = yes_or_no("nests", self._structure(number, others), short, lambda: True)
-            return Cost(cost.cycles + cycles, cost.in_pieces) if short else None
-        in_pieces = cost.in_pieces or costs[0].in_pieces
+            return Cost(cost.cycles + cycles, cost.in_chunks) if short else None
+        in_pieces = cost.in_chunks or costs[0].in_chunks
         total, shorter = cost.cycles + cycles, min(cost.cycles, cycles)
         # several may be long enough for pieces, of which each is not
         may_be_cut = in_pieces or (self.fork > 0 and total >= 2 * self.fork)
@@ -180,7 +180,7 @@ class _Joining:
         ast = ast_of(self.template, [*others, number])
         if ast is None:
             return None
-        if may_be_cut and pieces_of(ast, self.target) > 1:
+        if may_be_cut and chunks_of(ast, self.target) > 1:
             return Cost(total, True)
         if in_pieces or alone or (short and shorter > SHORT_BEHIND * self._saved(Cost(total, False))):
             return None
@@ -196,7 +196,7 @@ class _Joining:
             return False
         if any(self.sent[n] != self.sent[number] for n in others):
             return False  # what needs no result of other ranks runs meanwhile
-        turns = [self.turn[n] for n in (*others, number)]
+        turns = [self.stage[n] for n in (*others, number)]
         if max(turns) - min(turns) >= AHEAD:
             return False  # what is sent much later is made later
         numbers = [*others, number]
@@ -242,12 +242,12 @@ class _Joining:
         for n in (*others, number):
             own = self.kernels[n].cost
             if own is not None:
-                self.kernels[n].cost = own._replace(in_pieces=cost.in_pieces)
+                self.kernels[n].cost = own._replace(in_chunks=cost.in_chunks)
             self.behind[n] = waits
 
     def _saved(self, cost: Cost) -> float:
         """The cycles that one kernel less takes."""
-        return self.launch + (self.fork if cost.in_pieces else 0.0)
+        return self.launch + (self.fork if cost.in_chunks else 0.0)
 
     def _delay(self, nbytes: int) -> float:
         """The cycles that it takes longer to read bytes from the cache behind the one that they were in."""
@@ -264,7 +264,7 @@ class _Joining:
 
 def cost_of(ast: UOp, target: Target) -> Cost | None:
     """What is predicted of a kernel AST; None of one that keeps copies of factors."""
-    opts, cycles = chosen(lowered(ast), target)
+    opts, cycles = select_opts(lowered(ast), target)
     if any(opt.op in (OptOps.STAGE, OptOps.TC) for opt in opts):
         return None
     return Cost(cycles, any(opt.op is OptOps.THREAD for opt in opts))
@@ -274,7 +274,7 @@ def _has_plain_loops(ast: UOp) -> bool:
     """Whether a kernel computes something in loops, of known sizes, and is no large sum of products: that
     runs in tiles, with copies of its factors in memory of its own.
     """
-    if ast.op is not Ops.SINK or is_written(ast) or any(len(store.src) > 3 for store in ast.src):
+    if ast.op is not Ops.SINK or is_direct(ast) or any(len(store.src) > 3 for store in ast.src):
         return False
     for node in ast.toposort():
         if node.op is Ops.VIEW and not all(isinstance(size, int) and size for size in node.arg.shape):

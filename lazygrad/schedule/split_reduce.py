@@ -52,12 +52,12 @@ def split_reduce(node: UOp, target: Target) -> UOp:
     sizes = [size for size in shape_of(node.src[0]) if isinstance(size, int)]
     if len(sizes) != len(shape_of(node.src[0])):
         return node
-    predicted = parts_of(node, target)
-    count = decide("split_reduce", near(node), predicted, lambda rng: _other_parts(node, predicted, target))
+    predicted = chunks_of(node, target)
+    count = decide("split_reduce", near(node), predicted, lambda rng: _other_chunks(node, predicted, target))
     return node if count < 2 else _in_so_many(node, sizes, count)
 
 
-def parts_of(node: UOp, target: Target) -> int:
+def chunks_of(node: UOp, target: Target) -> int:
     """In about how many parts a reduction of known sizes is predicted to be fastest; 1 = whole."""
     axes, shape = node.arg.axes, shape_of(node.src[0])
     sizes = [size for size in shape if isinstance(size, int)]
@@ -75,7 +75,7 @@ def parts_of(node: UOp, target: Target) -> int:
 OTHERS, STEPS = (1, 2, 3, 7, 16), 8
 
 
-def _other_parts(node: UOp, predicted: int, target: Target) -> Iterator[int]:
+def _other_chunks(node: UOp, predicted: int, target: Target) -> Iterator[int]:
     """A grid keeps what it cuts: whole, a few of its threads would do all."""
     sizes = [size for size in shape_of(node.src[0]) if isinstance(size, int)]
     steps = math.prod(sizes[axis] for axis in node.arg.axes)

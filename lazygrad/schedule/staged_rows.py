@@ -18,14 +18,14 @@ from ..shape.movement import base_and_tracker, below_movement
 from ..shape.rules import shape_of
 from ..target import Target
 from .graph import is_generated
-from .in_memory import is_held
+from .in_memory import is_materialized
 from .indices import Indices, free_ranges, through
 
 
 class Row(NamedTuple):
     """A row that a kernel keeps: where the loop that fills it computes the value."""
 
-    place: Indices
+    indices: Indices
     axis: int
     filling: UOp
     nbytes: int
@@ -39,15 +39,15 @@ class Rows:
                and of reading it again
     """
 
-    __slots__ = ("expensive", "fillings", "found", "kept", "outer", "own", "target")
+    __slots__ = ("expensive", "fillings", "found", "outer", "own", "staged", "target")
 
     def __init__(self, ranges: Indices, target: Target) -> None:
         self.target, self.expensive = target, 2 * target.memory.hit
         loops = [r for r in ranges if r.op is Ops.RANGE]
         self.own = loops[-1] if loops else None
         self.outer = frozenset(loops[:-1])
-        self.kept: dict[UOp, Row] = {}
-        self.found: dict[UOp, Work | None] = {}
+        self.staged: dict[UOp, Row] = {}
+        self.found: dict[UOp, RowCost | None] = {}
         self.fillings: set[UOp] = set()  # the loops that fill rows
 
     def axis(self, node: UOp, tuples: Mapping[Indices, int], stored: Container[UOp]) -> int | None:
@@ -58,7 +58,7 @@ class Rows:
         if len(tuples) < 2 or own is None or own.src[0].op is not Ops.CONST or node.op not in ELEMENTWISE:
             return None
         nbytes = own.src[0].arg * node.dtype.itemsize
-        if nbytes > self.target.row_bytes - sum(row.nbytes for row in self.kept.values()):
+        if nbytes > self.target.row_bytes - sum(row.nbytes for row in self.staged.values()):
             return None
         short = nbytes <= FEW_TURNS * self.target.vector_bytes
         if short and nbytes % self.target.vector_bytes and not self.target.has_masks:
@@ -79,7 +79,7 @@ class Rows:
             return None
         if not _may_cost(self.expensive, node, stored):
             return None
-        needed = self.found[node] = work(node, first, first[axis], stored)
+        needed = self.found[node] = row_cost(node, first, first[axis], stored)
         return axis if needed is not None and needed.cost >= self.expensive else None
 
     def keep(self, node: UOp, at: Indices, axis: int, filling: UOp) -> Indices:
@@ -87,21 +87,23 @@ class Rows:
         place = (*at[:axis], filling, *at[axis + 1 :])
         nbytes, found = filling.src[0].arg * node.dtype.itemsize, self.found[node]
         self.fillings.add(filling)
-        self.kept[node] = Row(place, axis, filling, nbytes, found.nodes if found is not None else frozenset())
+        self.staged[node] = Row(
+            place, axis, filling, nbytes, found.nodes if found is not None else frozenset()
+        )
         return place
 
-    def really_kept(self, stored: Mapping[UOp, object]) -> dict[UOp, int]:
+    def really_staged(self, stored: Mapping[UOp, object]) -> dict[UOp, int]:
         """The values of which rows are kept, and how large these are, once it is known what is stored."""
-        return {node: row.nbytes for node, row in self.kept.items() if self._is_dear(node, row, stored)}
+        return {node: row.nbytes for node, row in self.staged.items() if self._is_dear(node, row, stored)}
 
     def axes(self, stored: Mapping[UOp, object]) -> dict[UOp, int]:
         """The values of which rows are kept, and along which axis of theirs."""
-        return {node: self.kept[node].axis for node in self.really_kept(stored)}
+        return {node: self.staged[node].axis for node in self.really_staged(stored)}
 
     def _is_dear(self, node: UOp, row: Row, stored: Mapping[UOp, object]) -> bool:
         if row.nodes.isdisjoint(stored):
             return True  # all is computed that was said to be
-        found = work(node, row.place, row.filling, stored)
+        found = row_cost(node, row.indices, row.filling, stored)
         return node not in stored and found is not None and found.cost >= self.expensive
 
 
@@ -122,14 +124,14 @@ def _may_cost(operations: int, node: UOp, stored: Container[UOp]) -> bool:
     return cost >= operations
 
 
-class Work(NamedTuple):
+class RowCost(NamedTuple):
     """What a value takes for each element of a row: operations, and the nodes that are computed."""
 
     cost: int
     nodes: frozenset[UOp]
 
 
-def work(node: UOp, at: Indices, r: UOp, stored: Container[UOp]) -> Work | None:
+def row_cost(node: UOp, at: Indices, r: UOp, stored: Container[UOp]) -> RowCost | None:
     """What depends on the loop along a row. None where something is read that is not neighbours in that loop:
     that is better brought in order by a kernel of its own.
     """
@@ -143,7 +145,7 @@ def work(node: UOp, at: Indices, r: UOp, stored: Container[UOp]) -> Work | None:
             base, tracker = base_and_tracker(source)
             if is_generated(base):
                 continue
-            if base.op not in ELEMENTWISE or base in stored or is_held(base):
+            if base.op not in ELEMENTWISE or base in stored or is_materialized(base):
                 scattered = scattered or stride(tracker.indexed(place)[0], r) not in (0, 1, -1)
                 continue
             below = place if source is base else through(tracker, place, shape_of(base))
@@ -156,4 +158,4 @@ def work(node: UOp, at: Indices, r: UOp, stored: Container[UOp]) -> Work | None:
         if scattered:
             return None
         nodes.append(top)
-    return None if scattered else Work(sum(OPS[top.op].cost for top in nodes), frozenset(nodes))
+    return None if scattered else RowCost(sum(OPS[top.op].cost for top in nodes), frozenset(nodes))

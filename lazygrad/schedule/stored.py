@@ -22,9 +22,9 @@ from ..ir.rewrite import watched
 from ..ir.uop import UOp
 from ..runtime import diskcache_get, diskcache_put
 from ..structure import Unlasting, digest, lasting_text
-from .graph import Asked
+from .graph import Request
 from .plan import pass_observers
-from .template import Boundary, Kept, KernelTemplate, Output, Ref, Spared, Template
+from .template import Boundary, KernelTemplate, Output, Ref, Rematerialized, StagedValue, Template
 
 TABLE = "plans"
 
@@ -57,7 +57,7 @@ class StoredPlan:
             return
 
 
-def stored_plan(asked: Asked, key: tuple[Any, ...], numbers: tuple[Any, ...]) -> StoredPlan | None:
+def stored_plan(asked: Request, key: tuple[Any, ...], numbers: tuple[Any, ...]) -> StoredPlan | None:
     """Where a plan is on disk; None where none is kept: stages are looked at, or a device does not say what
     its code depends on.
 
@@ -69,7 +69,7 @@ def stored_plan(asked: Asked, key: tuple[Any, ...], numbers: tuple[Any, ...]) ->
     places = {device_of(node) for node in asked.order} | {Device.DEFAULT}
     try:
         devices = [device_text(name) for name in _names(places) if Device.runs_kernels(name)]
-        text = lasting_text((tuple(rows), numbers, _alike(calls), _sites(asked), asked.grown))
+        text = lasting_text((tuple(rows), numbers, _first_equal(calls), _sites(asked), asked.grown))
     except (Unlasting, DeviceError, CompileError):
         return None
     flags = [(flag.name, flag.value) for flag in ContextVar.of_code]
@@ -82,15 +82,15 @@ def _names(places: set[Any]) -> list[str]:
     return sorted(names)
 
 
-def _alike(values: tuple[Any, ...]) -> tuple[int, ...]:
+def _first_equal(values: tuple[Any, ...]) -> tuple[int, ...]:
     """Of each value the place of the first that is equal; -1 of None, which is no call."""
     first: dict[Any, int] = {None: -1}
     return tuple([first.setdefault(value, place) for place, value in enumerate(values)])
 
 
-def _sites(asked: Asked) -> tuple[int, ...]:
+def _sites(asked: Request) -> tuple[int, ...]:
     """Which checked indices of the walk come from the same place."""
-    return _alike(tuple([id(node.facts["site"]) for node in asked.order if "site" in node.facts]))
+    return _first_equal(tuple([id(node.facts["site"]) for node in asked.order if "site" in node.facts]))
 
 
 # *** writing
@@ -100,9 +100,9 @@ class _Writer:
     """A template as plain data."""
 
     def __init__(self, origins: list[Any]) -> None:
-        self._place: dict[Any, int] = {}
+        self._index: dict[Any, int] = {}
         for place, origin in enumerate(origins):
-            self._place.setdefault(origin, place)
+            self._index.setdefault(origin, place)
         self._roots: list[UOp] = []
 
     def form(self, template: Template) -> dict[str, Any]:
@@ -114,10 +114,12 @@ class _Writer:
             "kernels": kernels,
             "results": template.results,
             "inner": [[*place, users] for place, users in template.inner.items()],
-            "spared": None if template.spared is None else self._spared(template.spared),
+            "spared": None
+            if template.rematerialized is None
+            else self._rematerialized(template.rematerialized),
         }
 
-    def _spared(self, spared: Spared) -> list[Any]:
+    def _rematerialized(self, spared: Rematerialized) -> list[Any]:
         *numbers, largest = spared
         return [*numbers, [[nbytes, self._origin(origin)] for nbytes, origin in largest]]
 
@@ -132,7 +134,7 @@ class _Writer:
             kernel.after,
             kernel.after_readers_of,
             [[end.reason, end.readers, self._origin(end.origin)] for end in kernel.boundaries],
-            [[row.nbytes, self._origin(row.origin)] for row in kernel.kept],
+            [[row.nbytes, self._origin(row.origin)] for row in kernel.staged],
             kernel.sites,
         ]
 
@@ -156,7 +158,7 @@ class _Writer:
     def _origin(self, origin: Any) -> int | None:
         if origin is None:
             return None
-        place = self._place.get(origin)
+        place = self._index.get(origin)
         if place is None:
             raise Unlasting("a user's call that is not in the graph")
         return place
@@ -178,11 +180,11 @@ class _Reader:
             [self._kernel(*row) for row in self._form["kernels"]],
             [(node, kernel, output) for node, kernel, output in self._form["results"]],
             {(kernel, output): users for kernel, output, users in self._form["inner"]},
-            None if self._form["spared"] is None else self._spared(*self._form["spared"]),
+            None if self._form["spared"] is None else self._read_rematerialized(*self._form["spared"]),
         )
 
-    def _spared(self, *row: Any) -> Spared:
-        made = Spared(*row)
+    def _read_rematerialized(self, *row: Any) -> Rematerialized:
+        made = Rematerialized(*row)
         return made._replace(largest=tuple([(size, self._origin(place)) for size, place in made.largest]))
 
     def _kernel(
@@ -211,7 +213,7 @@ class _Reader:
             after,
             after_readers_of,
             tuple([Boundary(reason, readers, self._origin(place)) for reason, readers, place in boundaries]),
-            tuple([Kept(nbytes, self._origin(place)) for nbytes, place in kept]),
+            tuple([StagedValue(nbytes, self._origin(place)) for nbytes, place in kept]),
             tuple(sites),
         )
 

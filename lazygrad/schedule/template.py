@@ -48,7 +48,7 @@ class Boundary(NamedTuple):
     origin: Any
 
 
-class Kept(NamedTuple):
+class StagedValue(NamedTuple):
     """A value of which a kernel keeps a row, of so many bytes, and the user's call that made it."""
 
     nbytes: int
@@ -58,7 +58,7 @@ class Kept(NamedTuple):
 @dataclass
 class KernelTemplate:
     """A kernel whose buffers are references. `after`: kernels that must run before it, beyond those it
-    reads from. `boundaries`: one for each output. `kept`: what it computes once for several loops. `sites`:
+    reads from. `boundaries`: one for each output. `staged`: what it computes once for several loops. `sites`:
     for each of its CHECKs the node of the walk that says where the index comes from.
     """
 
@@ -70,7 +70,7 @@ class KernelTemplate:
     after: list[int] = field(default_factory=list)
     after_readers_of: list[int] = field(default_factory=list)
     boundaries: tuple[Boundary, ...] = ()
-    kept: tuple[Kept, ...] = ()
+    staged: tuple[StagedValue, ...] = ()
     sites: tuple[int | None, ...] = ()
     known_reports: dict[tuple[Any, ...], Reports] = field(default_factory=dict)
 
@@ -84,7 +84,7 @@ class KernelTemplate:
         return found
 
 
-class Spared(NamedTuple):
+class Rematerialized(NamedTuple):
     """What MEMORY_BUDGET did to a plan.
 
     budget         bytes, for each device
@@ -109,10 +109,10 @@ class Template:
 
     results  (node of the walk, kernel, output): what nodes of the walk become
     inner    the outputs that only these kernels can reach, and how many of them touch each
-    spared   what a budget of memory did, where there is one and the plan needs more
+    rematerialized  what a budget of memory did, where there is one and the plan needs more
     """
 
     kernels: list[KernelTemplate]
     results: list[tuple[int, int, int]]
     inner: dict[Place, int] = field(default_factory=dict)
-    spared: Spared | None = None
+    rematerialized: Rematerialized | None = None

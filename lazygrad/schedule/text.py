@@ -14,22 +14,22 @@ from ..ir.text import uop_text
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
 from ..shape.sizes import shape_text
-from .graph import Asked
-from .in_memory import is_held
+from .graph import Request
+from .in_memory import is_materialized
 from .placement import Placed
 from .plain import PlainGraph
 from .template import Ref, Template
 from .versions import effective
 from .writes import Writes
 
-Form = Asked | PlainGraph | Placed | Writes | Template
+Form = Request | PlainGraph | Placed | Writes | Template
 #: They are written where they are read.
 _BESIDE = frozenset((Ops.CONST, Ops.DEVICE, Ops.UNIQUE))
 
 
 def form_text(form: Form) -> str:
     """What a pass of planning made. Of kernels only which memory they read and write."""
-    if isinstance(form, Asked):
+    if isinstance(form, Request):
         return _graph(form.order, form.roots)
     if isinstance(form, PlainGraph):
         return _graph(form.order, [*form.results, *form.stored])
@@ -42,18 +42,18 @@ def line_keys(form: Form) -> tuple[str, ...]:
     """What each line of a graph's text says without the numbers of nodes, which change with every node
     before: the node, and what its sources are. Of other forms nothing.
     """
-    if isinstance(form, Asked | PlainGraph):
-        roots = form.roots if isinstance(form, Asked) else [*form.results, *form.stored]
+    if isinstance(form, Request | PlainGraph):
+        roots = form.roots if isinstance(form, Request) else [*form.results, *form.stored]
         shown = {node: _own(node) for node in form.order if node.op not in _BESIDE}
         below = {node: "; ".join([shown.get(effective(s), _beside(s)) for s in node.src]) for node in shown}
-        keys = [f"{text} <- {'' if is_held(node) else below[node]}" for node, text in shown.items()]
+        keys = [f"{text} <- {'' if is_materialized(node) else below[node]}" for node, text in shown.items()]
         return (*keys, "; ".join([shown.get(root, "?") for root in roots]))
     return ()
 
 
 def kind_of(form: Form) -> str:
     """Forms of one kind have texts that compare line by line."""
-    return "graph listing" if isinstance(form, Asked | PlainGraph) else type(form).__name__
+    return "graph listing" if isinstance(form, Request | PlainGraph) else type(form).__name__
 
 
 def asts_text(template: Template) -> str:
@@ -80,7 +80,7 @@ def _graph(order: Iterable[UOp], results: Iterable[UOp]) -> str:
 def _own(node: UOp) -> str:
     """What a line says of the node alone."""
     shown = f"{node.op.name} {node.dtype!r} {shape_text(shape_of(node))}".replace("dtypes.", "")
-    if is_held(node):
+    if is_materialized(node):
         return shown
     if node.arg is not None and node.op not in (Ops.RESHAPE, Ops.EXPAND):  # their shape is
         shown += f", {arg_text(node)}"
@@ -89,7 +89,7 @@ def _own(node: UOp) -> str:
 
 def _node(node: UOp, number: dict[UOp, str]) -> str:
     shown = _own(node)
-    if is_held(node):
+    if is_materialized(node):
         return shown
     sources = [number.get(source) or number.get(effective(source)) or _beside(source) for source in node.src]
     return f"{shown}, of {', '.join(sources)}" if sources else shown
@@ -113,7 +113,7 @@ def _placed(placed: Placed) -> Iterator[str]:
         yield f"{group.kind} {group.id} over {group.shape}"
         for node in group.stores:
             yield f"    stores {names[node]}: {placed.reasons.get(node, 'it is computed there anyway')}"
-        for node, nbytes in group.rows.really_kept(placed.home).items():
+        for node, nbytes in group.rows.really_staged(placed.home).items():
             yield f"    keeps a row of {names[node]}: {nbytes} bytes"
 
 

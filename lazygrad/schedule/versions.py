@@ -51,7 +51,7 @@ def fail(node: UOp, error: Exception) -> None:
     device = device_of(node)
     name = device if isinstance(device, str) else Device.DEFAULT
     memory = no_memory(name, size, node.dtype, type(error)(*error.args))
-    set_becomes(node, in_shape(memory, shape_of(node)))
+    forward_to(node, in_shape(memory, shape_of(node)))
 
 
 def reopen(planned: UOp) -> None:
@@ -59,8 +59,8 @@ def reopen(planned: UOp) -> None:
     with table_lock:
         for ref in planned.facts.pop("values", ()):
             node = ref()
-            if node is not None and below_movement(node.facts.get("becomes", node)) is planned:
-                del node.facts["becomes"]
+            if node is not None and below_movement(node.facts.get("forwarded_to", node)) is planned:
+                del node.facts["forwarded_to"]
 
 
 def mark_buffer(node: UOp, buffer: Buffer) -> UOp:
@@ -118,7 +118,7 @@ def next_version(assign: UOp) -> UOp:
             after = before
         else:
             after = version_after(before)
-        set_becomes(assign, after)
+        forward_to(assign, after)
         _let_go(assign, after)  # and with it of the kernel and its inputs
     return after
 
@@ -189,11 +189,11 @@ def placed(node: UOp, device: Devices) -> UOp:
 _NUMBERS = frozenset((Ops.BIND, Ops.DEFINE_VAR))
 
 
-def set_becomes(node: UOp, replacement: UOp) -> None:
+def forward_to(node: UOp, replacement: UOp) -> None:
     """Record where a node's value is held from now on."""
     base = below_movement(replacement)
     with table_lock:
-        node.facts["becomes"] = replacement
+        node.facts["forwarded_to"] = replacement
         known = base.facts.get("values")
         if known is None:
             base.facts["values"] = [weakref.ref(node)]
@@ -206,13 +206,13 @@ def _let_go(base: UOp, successor: UOp) -> None:
     for ref in base.facts.get("values", ()):
         node = ref()
         if node is not None:
-            set_becomes(node, rebased(node.facts["becomes"], successor))
+            forward_to(node, rebased(node.facts["forwarded_to"], successor))
 
 
 def effective(node: UOp) -> UOp:
     """What this very node has become, to the end."""
     while True:
-        replacement = node.facts.get("becomes")
+        replacement = node.facts.get("forwarded_to")
         if replacement is None and node.op is Ops.MULTI:
             replacement = renewed(node)
         if replacement is None:
@@ -229,13 +229,13 @@ def memory_read(source: UOp) -> UOp:
 def latest(node: UOp) -> UOp:
     """A node, perhaps movements on a base, with the base replaced by what it has become."""
     while node.op not in LOOKS_OR_PARTS:
-        replacement = node.facts.get("becomes")
+        replacement = node.facts.get("forwarded_to")
         if replacement is None:
             return node
         node = replacement
     while True:
         moves, base = movements_on(node, LOOKS)
-        replacement = base.facts.get("becomes")
+        replacement = base.facts.get("forwarded_to")
         if replacement is None and base.op is Ops.MULTI:
             replacement = renewed(base)
         if replacement is None:
@@ -250,15 +250,15 @@ def renewed(multi: UOp) -> UOp | None:
         return None
     made = multi.replace(src=parts)
     with uninterrupted():
-        made.facts.pop("becomes", None)  # its parts are what is there now: a jit's capture may lead back
-        set_becomes(multi, made)
+        made.facts.pop("forwarded_to", None)  # its parts are what is there now: a jit's capture may lead back
+        forward_to(multi, made)
         _let_go(multi, made)  # and with it of what the parts were computed from
     return made
 
 
 def has_become(base: UOp) -> bool:
     """Whether a node that is no movement stands for something else by now."""
-    if "becomes" in base.facts:
+    if "forwarded_to" in base.facts:
         return True
     return base.op is Ops.MULTI and any(has_become(below_looks(part)) for part in base.src)
 
@@ -280,13 +280,13 @@ def in_shape(memory: UOp, shape: tuple[sint, ...]) -> UOp:
     """
     size = prod(shape)
     if type(size) is int and shape_of(memory) == (size,):
-        return seen_as(memory, shape)
+        return reshaped_memory(memory, shape)
     if isinstance(size, UOp) or size != shape_of(memory)[0]:
         memory = shrink(memory, ((0, size),))
     return reshape(memory, shape)
 
 
-def seen_as(memory: UOp, shape: tuple[sint, ...]) -> UOp:
+def reshaped_memory(memory: UOp, shape: tuple[sint, ...]) -> UOp:
     """Flat memory seen in a shape of as many elements."""
     if len(shape) == 1:
         return memory

@@ -16,7 +16,7 @@ from ..shape.movement import base_and_tracker, below_movement
 from ..target import Target
 from .graph import is_generated
 from .group import numel
-from .in_memory import is_held
+from .in_memory import is_materialized
 
 #: What is computed once for each of its elements, or stored.
 ONCE = (Ops.REDUCE_AXIS, Ops.SCAN)
@@ -54,7 +54,7 @@ class Weights:
         self.price = _rough if prices is None or self._is_small() else prices
         self.cost: dict[UOp, int] = {}
         self.weight: dict[UOp, tuple[int, frozenset[UOp]]] = {}
-        self._parts: dict[UOp, tuple[int, tuple[UOp, ...]]] = {}
+        self._terms: dict[UOp, tuple[int, tuple[UOp, ...]]] = {}
         self._weigh()
 
     def _is_small(self) -> bool:
@@ -78,7 +78,7 @@ class Weights:
                 if source in begin:
                     begin[node] = begin[source]
                 continue
-            if is_held(node):
+            if is_materialized(node):
                 size[node], args[node], self.cost[node] = 1, frozenset((node,)), self.hit
                 continue
             if is_generated(node) or node.op in (Ops.DEVICE, Ops.UNIQUE):
@@ -156,7 +156,7 @@ class Weights:
         """The size of a kernel that stores these nodes, shared ones counted once; stops past the limit."""
         stack = list(nodes)
         seen = set(stack)
-        total, must, parts = 0, self.must, self._parts
+        total, must, parts = 0, self.must, self._terms
         while stack and total <= limit:
             top = stack.pop()
             price, made_of = parts.get(top) or self._part(top)
@@ -170,8 +170,8 @@ class Weights:
     def _part(self, node: UOp) -> tuple[int, tuple[UOp, ...]]:
         """What a node alone takes, and what may be inlined in it; kept, as graphs are walked often."""
         bases = dict.fromkeys(map(below_movement, node.src))
-        made_of = tuple([base for base in bases if not (is_held(base) or is_generated(base))])
-        found = self._parts[node] = self.price(node), made_of
+        made_of = tuple([base for base in bases if not (is_materialized(base) or is_generated(base))])
+        found = self._terms[node] = self.price(node), made_of
         return found
 
     def exact_cost(self, node: UOp, limit: int) -> int:
@@ -182,7 +182,7 @@ class Weights:
         known, seen, stack, total = self.cost[node], {node}, [node], 0
         while stack and total < known and total <= limit:
             top = stack.pop()
-            read = top in self.must or top.op in ONCE or top.op is Ops.REDUCE_AXIS or is_held(top)
+            read = top in self.must or top.op in ONCE or top.op is Ops.REDUCE_AXIS or is_materialized(top)
             if top is not node and read:
                 of_row = top.op is Ops.REDUCE_AXIS and numel(top) != numel(node)
                 total += 0 if of_row else self.hit
@@ -205,17 +205,17 @@ class Weights:
         made_of: dict[UOp, None] = {}
         seen = {value}
 
-        def look(node: UOp, room: int) -> None:
+        def visit(node: UOp, room: int) -> None:
             for source in dict.fromkeys(map(below_movement, node.src)):
-                inside = source.op in ELEMENTWISE and source not in self.must and not is_held(source)
+                inside = source.op in ELEMENTWISE and source not in self.must and not is_materialized(source)
                 if not inside or is_generated(source) or numel(source) != numel(value) or not room:
                     made_of[source] = None
                 elif source not in seen:
                     seen.add(source)
-                    look(source, room - 1)
+                    visit(source, room - 1)
             between.append(node)
 
-        look(value, FEW)
+        visit(value, FEW)
         together = sum([0 if is_generated(source) else numel(source) for source in made_of])
         if value.op not in ELEMENTWISE or together >= numel(value):
             return [], []
@@ -234,7 +234,7 @@ class Weights:
                 read = {Ops.COPY: node.src[:-1], Ops.GATHER: node.src[:1]}.get(op, node.src)
                 for source in read:
                     base = below_movement(source)
-                    if not is_held(base) and base.op is not Ops.CONST:
+                    if not is_materialized(base) and base.op is not Ops.CONST:
                         self.must.setdefault(base, f"{op.name.lower()} reads it from memory")
         elif not self.fuse and (op in ELEMENTWISE or op in ONCE) and not is_generated(node):
             self.must.setdefault(node, "FUSE=0")
@@ -276,7 +276,7 @@ def operations_on(stored: Iterable[UOp]) -> int:
     seen, todo, total = set[UOp](), list(stored), 0
     while todo:
         node = below_movement(todo.pop())
-        if node not in seen and node.op in ELEMENTWISE and not is_held(node):
+        if node not in seen and node.op in ELEMENTWISE and not is_materialized(node):
             seen.add(node)
             total += OPS[node.op].cost
             todo += node.src
@@ -291,4 +291,4 @@ def widens_memory(node: UOp, target: Target) -> bool:
     if node.op is not Ops.CAST or not dtypes.is_float(node.src[0].dtype) or not dtypes.is_float(node.dtype):
         return False
     narrow = node.src[0].dtype.itemsize == 2 < node.dtype.itemsize
-    return narrow and (target.grid or is_held(below_movement(node.src[0])))
+    return narrow and (target.grid or is_materialized(below_movement(node.src[0])))

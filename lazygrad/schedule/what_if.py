@@ -16,7 +16,7 @@ from ..ir.ops import TRANSFERS, Ops
 from ..ir.spec import KERNEL, verify
 from ..ir.uop import UOp
 from ..shape.movement import below_movement
-from .graph import Asked
+from .graph import Request
 from .placement import Placed
 from .plain import PlainGraph
 from .plan import PLAN, Job, job_for, run
@@ -63,8 +63,8 @@ class Without:
 class Planned:
     """A plan whose boundaries know their values."""
 
-    def __init__(self, asked: Asked, fuse: bool, budget: int = 0) -> None:
-        self.asked = asked
+    def __init__(self, asked: Request, fuse: bool, budget: int = 0) -> None:
+        self.request = asked
         self.job = job_for(asked, fuse, budget)
         forms = _forms(asked, self.job)
         self.graph: PlainGraph = next(form for form in forms if isinstance(form, PlainGraph))
@@ -140,18 +140,18 @@ class Planned:
         wanted = (
             "if it were no result: nothing realizes it, and no name holds it when the others are asked for"
         )
-        left = [root for root in self.asked.roots if self._value(root) is not node]
-        if not left or len(left) == len(self.asked.roots):
+        left = [root for root in self.request.roots if self._value(root) is not node]
+        if not left or len(left) == len(self.request.roots):
             return Without("", "it is what the plan is for")
         return self._anew(wanted, left, node)
 
     def _not_contiguous(self, node: UOp) -> Without:
         """Nobody asks for this value to lie in memory of its own."""
-        asking = [n for n in self.asked.order if n.op is Ops.CONTIGUOUS and self._value(n) is node]
+        asking = [n for n in self.request.order if n.op is Ops.CONTIGUOUS and self._value(n) is node]
         if not asking:
             return Without("", "what reads it takes memory that is in order")
         made: dict[UOp, UOp] = {}
-        for each in self.asked.order:
+        for each in self.request.order:
             src = tuple([made.get(effective(s), s) for s in each.src])
             made[each] = (
                 src[0]
@@ -160,11 +160,11 @@ class Planned:
                 if src == each.src
                 else UOp(each.op, each.dtype, src, each.arg)
             )
-        roots = [made[effective(root)] for root in self.asked.roots]
+        roots = [made[effective(root)] for root in self.request.roots]
         return self._anew("without contiguous() here", [below_movement(r) for r in roots], node)
 
     def _anew(self, wanted: str, roots: Sequence[UOp], node: UOp) -> Without:
-        asked = Asked.of(list(dict.fromkeys(roots)))
+        asked = Request.of(list(dict.fromkeys(roots)))
         template: Template = _forms(asked, self.job)[-1]
         if asts(template) == asts(self.template):
             return Without(wanted, "it would be stored all the same", template)

@@ -34,8 +34,8 @@ class Writes:
     """What each kernel stores, and where. Kernels have the numbers of their groups, copies those behind.
 
     targets        kernel → its stores
-    place          node → where its value can be loaded from
-    version_place  ASSIGN → the store that makes it
+    output         node → where its value can be loaded from
+    version_output  ASSIGN → the store that makes it
     redirect       (kernel, what it would read) → the copy that it reads
     before         kernel → the kernels that run before it
     readers_of     kernel → the versions of memory that it ends
@@ -48,8 +48,8 @@ class Writes:
         for assign, value in self.graph.stored.items():
             self.assigns.setdefault(value, []).append(assign)
         self.targets: dict[int, list[Store]] = {}
-        self.place: dict[UOp, Place] = {}
-        self.version_place: dict[UOp, Place] = {}
+        self.output: dict[UOp, Place] = {}
+        self.version_output: dict[UOp, Place] = {}
         self.redirect: dict[tuple[int, UOp], Place] = {}
         self.before: dict[int, set[int]] = {group.id: set() for group in placed.groups}
         self.readers_of: dict[int, list[UOp]] = {}
@@ -67,7 +67,7 @@ class Writes:
 
     def _choose_targets(self) -> None:
         roots = {
-            below_movement(self.graph.value[r]) for r in self.graph.asked.roots if r.op is not Ops.ASSIGN
+            below_movement(self.graph.value[r]) for r in self.graph.request.roots if r.op is not Ops.ASSIGN
         }
         for group in self.placed.groups:
             targets: list[Store] = []
@@ -76,11 +76,11 @@ class Writes:
                 # readers find the value in the first: rather in memory that is not written again
                 assigns = sorted(assigns, key=lambda assign: assign in self.graph.ended_by)
                 if node.op is not Ops.ASSIGN and self._needs_own_memory(node, group, assigns, roots):
-                    self.place[node] = (group.id, len(targets))
+                    self.output[node] = (group.id, len(targets))
                     targets.append((node, None))
                 for assign in assigns:
-                    self.version_place[assign] = (group.id, len(targets))
-                    self.place.setdefault(node, (group.id, len(targets)))
+                    self.version_output[assign] = (group.id, len(targets))
+                    self.output.setdefault(node, (group.id, len(targets)))
                     targets.append((node, assign))
             if group.kind == "kernel":
                 self.targets[group.id] = targets
@@ -91,7 +91,7 @@ class Writes:
                 own = list({target[0]: target for target in reversed(targets)}.values())[::-1]
             self.targets[group.id] = own = own or targets[:1]
             for output, (node, _) in enumerate(own):
-                self.place[node] = (group.id, output)
+                self.output[node] = (group.id, output)
             for again, into in targets:
                 if (again, into) not in own:
                     output = next(n for n, (node, _) in enumerate(own) if node is again)
@@ -118,9 +118,9 @@ class Writes:
                 for consumer in uses:
                     if consumer is not home:
                         self.before[consumer.id].add(home.id)
-        for assign in [node for node in self.graph.order if node in self.version_place]:
-            number, output = self.version_place[assign]
-            earlier = self.version_place.get(assign.src[0])
+        for assign in [node for node in self.graph.order if node in self.version_output]:
+            number, output = self.version_output[assign]
+            earlier = self.version_output.get(assign.src[0])
             if earlier is None:
                 continue
             if earlier[0] in self.before[number]:
@@ -153,7 +153,7 @@ class Writes:
                     and not self._reads_where_it_writes(group, node, assign, reads[group])
                 ):
                     self._store_first(group, output, node, assign, self._after(group.id))
-                writer = self.version_place[assign][0]
+                writer = self.version_output[assign][0]
                 for reader in reads:
                     if reader.id != writer:
                         self._order_read(reader.id, writer, version)
@@ -173,7 +173,7 @@ class Writes:
         if len(tuples) != 1 or group.kind != "kernel":
             return False
         shape = shape_of(assign.src[1]) if node.op is Ops.ASSIGN else shape_of(node)
-        place = group.places.get(node)
+        place = group.views.get(node)
         if place is None and not group.walks_whole(shape):
             return False
         tracker = assign.arg or ShapeTracker.from_shape(shape)
@@ -189,9 +189,9 @@ class Writes:
         """Store the value in memory of its own, then copy it over the target; others follow that copy."""
         self.targets[group.id][output] = (node, None)
         if node.op is Ops.ASSIGN:
-            del self.place[node]  # who reads the new version finds it where the copy puts it
+            del self.output[node]  # who reads the new version finds it where the copy puts it
         else:
-            self.place[node] = (group.id, output)
+            self.output[node] = (group.id, output)
         copier = self._copy_over(group.id, output, node, assign)
         for number in followers:
             self.before[number].add(copier)
@@ -204,7 +204,7 @@ class Writes:
         copier = self._new_kernel()
         self.targets[copier] = [(node, assign)]
         self.redirect[copier, assign] = (group, output)
-        self.version_place[assign] = (copier, 0)
+        self.version_output[assign] = (copier, 0)
         self.before[copier] = {group}
         return copier
 
@@ -216,7 +216,7 @@ class Writes:
         copier = self._new_kernel()
         self.targets[copier] = [(version, None)]
         self.redirect[reader, version] = (copier, 0)
-        made = self.version_place.get(version)
+        made = self.version_output.get(version)
         self.before[copier] = {made[0]} if made else set()
         self.before[reader].add(copier)
         self.before[writer].add(copier)

@@ -31,11 +31,11 @@ class Recipe:
     asked   how often nodes were asked for that had been put off (`schedule/calls.py`), since they were not
     """
 
-    __slots__ = ("asked", "checks", "constants", "results", "rows")
+    __slots__ = ("checks", "constants", "requests", "results", "rows")
 
     def __init__(self, constants: list[UOp], rows: list[Row], results: list[int], checks: list[int]) -> None:
         self.constants, self.rows, self.results, self.checks = constants, rows, results, checks
-        self.asked = 0
+        self.requests = 0
 
     @classmethod
     def of(cls, results: Sequence[UOp], inputs: Sequence[UOp]) -> Recipe | None:

@@ -37,7 +37,7 @@ def _one_after_another(u: UOp, shapes: tuple[Any, ...]) -> Shape | None:
     return (length, *rest)
 
 
-def _of_parts(u: UOp, shapes: tuple[Any, ...]) -> Shape:
+def _of_shards(u: UOp, shapes: tuple[Any, ...]) -> Shape:
     """Parts make up the whole along each axis that is split; along all others each has all of it."""
     whole = list(shapes[0])
     for axis, ends in u.arg.ends:
@@ -115,7 +115,7 @@ SHAPES: dict[Ops, ShapeRule] = {
     Ops.CONTIGUOUS: _first,
     Ops.DETACH: _first,
     Ops.FUNCTION: _first,
-    Ops.MULTI: _of_parts,
+    Ops.MULTI: _of_shards,
     Ops.COLLECTIVE: lambda u, shapes: u.arg.shape,
     Ops.ASSIGN: _first,
     Ops.BIND: _scalar,

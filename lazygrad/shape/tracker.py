@@ -185,16 +185,16 @@ def _in_order(shape: Shape) -> ShapeTracker:
 # *** through a view by the number of an element
 
 
-def _places(number: sint, sizes: Sequence[sint]) -> list[sint]:
+def _indices(number: sint, sizes: Sequence[sint]) -> list[sint]:
     """The row-major digits of a number; the first is not wrapped: no number reaches the product of sizes."""
-    places: list[sint] = []
+    indices: list[sint] = []
     step: sint = 1
     for axis in range(len(sizes) - 1, -1, -1):
         place = quotient(number, step)
-        places.append(remainder(place, sizes[axis]) if axis else place)
+        indices.append(remainder(place, sizes[axis]) if axis else place)
         step = mul(step, sizes[axis])
-    places.reverse()
-    return places
+    indices.reverse()
+    return indices
 
 
 def _through(view: View, number: UOp) -> tuple[UOp, list[UOp]]:
@@ -203,7 +203,7 @@ def _through(view: View, number: UOp) -> tuple[UOp, list[UOp]]:
         return number, []
     runs, offset = view.runs()
     sizes = [run.size for run in runs]
-    places = [index.as_index(p) for p in _places(index.as_sint(number), sizes)]
+    places = [index.as_index(p) for p in _indices(index.as_sint(number), sizes)]
     spans = tuple([(run.begin, run.end) for run in runs])
     moved = number_at(places, [run.stride for run in runs], offset)
     return moved, conditions_within(places, spans, sizes)
@@ -257,10 +257,10 @@ def _joined_unmasked(lower: View, upper: View) -> View | None:
     """
     runs, offset = lower.runs()
     sizes = [run.size for run in runs]
-    origin = _places(upper.offset, sizes)
+    origin = _indices(upper.offset, sizes)
     ways = []  # for each axis of `upper`: how far one step moves along each run
     for size, stride in zip(upper.shape, upper.strides, strict=True):
-        stepped = origin if size == 1 or stride == 0 else _places(add(upper.offset, stride), sizes)
+        stepped = origin if size == 1 or stride == 0 else _indices(add(upper.offset, stride), sizes)
         ways.append([sub(after, before) for after, before in zip(stepped, origin, strict=True)])
     moves = [[way[r] for way in ways] for r in range(len(runs))]
     whole: Mask = tuple((0, size) for size in upper.shape)

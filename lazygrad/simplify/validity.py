@@ -54,7 +54,7 @@ def _simplified(valid: UOp, numbers: tuple[UOp, ...]) -> tuple[UOp, tuple[UOp, .
     conditions = conjuncts(valid)
     if len(conditions) < 2 and not numbers and not has_division(valid):
         return valid, numbers
-    work = _Work(conditions, numbers)
+    work = _Narrowing(conditions, numbers)
     if not work.run():
         return FALSE, numbers
     found, simpler = work.result()
@@ -295,7 +295,7 @@ def _times(interval: Interval, factor: int) -> Interval:
 # *** the work
 
 
-class _Work:
+class _Narrowing:
     """Conditions and numbers in terms of ranges that are as small as the conditions make them.
 
     back     each new range → what it is in terms of the ranges we were given

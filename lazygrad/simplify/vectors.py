@@ -9,7 +9,7 @@ from ..ir.uop import UOp
 x = UPat.var("x")
 
 
-def chosen(v: UOp, lanes: tuple[int, ...]) -> UOp:
+def selected_lanes(v: UOp, lanes: tuple[int, ...]) -> UOp:
     """Some lanes of a VECTORIZE or of a vector constant, without a GEP."""
     if v.op is Ops.VECTORIZE:
         parts = tuple(v.src[lane] for lane in lanes)
@@ -37,7 +37,7 @@ vectors = PatternMatcher(
     [
         (
             UPat(Ops.GEP, src=(UPat((Ops.VECTORIZE, Ops.CONST), name="v"),), name="g"),
-            lambda g, v: chosen(v, g.arg),
+            lambda g, v: selected_lanes(v, g.arg),
         ),
         (
             UPat(Ops.GEP, src=(UPat(Ops.GEP, src=(x,), name="inner"),), name="g"),

@@ -5,7 +5,7 @@ No device is opened here, and no driver asked: this stands below both.
 
 from .facts import Core, Dot, Launch, Memory, Multiprocessor, Target, TensorCore
 from .gpus import CUDA_ARCH, GPUS, SIMDGROUPS, has_async_copies, launch_of, own_arch, tensor_cores_of
-from .panels import Panel
+from .packed_tiles import PackedTile
 from .processors import KNOWN, PROCESSORS, Processor, as_measured, refined
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "Launch",
     "Memory",
     "Multiprocessor",
-    "Panel",
+    "PackedTile",
     "Processor",
     "Target",
     "TensorCore",

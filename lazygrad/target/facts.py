@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..dtype import DType, dtypes
-from .panels import Panel
+from .packed_tiles import PackedTile
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class TensorCore:
 
     Or, with several `warps`, instructions that these begin together (PTX: a warpgroup), on 16 rows for each
     and up to 256 columns, and that read both factors from the memory of the workgroup, where they lie in
-    `panels`. Where they do not, each warp multiplies what its threads hold, as one warp would.
+    `tiles`. Where they do not, each warp multiplies what its threads hold, as one warp would.
 
     element, steps   the type of the factors, and how many products each sum gets
     total            the type of the sums
@@ -58,7 +58,7 @@ class TensorCore:
     warps: int = 1
     share: float = 1.0
     loads: bool = False
-    panels: tuple[Panel | None, Panel | None] = (None, None)
+    tiles: tuple[PackedTile | None, PackedTile | None] = (None, None)
     columns: int = 0
     turned: tuple[bool, bool] | None = None
 
@@ -99,7 +99,7 @@ class Core:
     What follows is in instructions on vectors, as long as whole ones take:
 
     scalar     one on scalar integers, as addresses are made of: most of it runs beside the rest
-    turn       a loop's counting, comparing and jumping
+    iteration  a loop's counting, comparing and jumping
     gathered   a lane's load from an address of its own with its place in the vector; its store likewise
     combined   combining the lanes of a vector
     masked     a store of some lanes only, where the target has no masks
@@ -116,7 +116,7 @@ class Core:
     multiply: float = 4.0
     multiply_add: float = 4.0
     scalar: float = 0.3
-    turn: float = 1.5
+    iteration: float = 1.5
     gathered: float = 3.0
     combined: float = 12.0
     missed: float = 16.0
@@ -134,7 +134,7 @@ class Memory:
 
     caches     bytes of each data cache, innermost first; () = unknown
     line       bytes of a line, which is what moves between them
-    alike      addresses so many bytes apart share a set of the first cache
+    aliasing   addresses so many bytes apart share a set of the first cache
     rates      bytes a cycle that come from beyond the first, the second, the third cache (on Zen 3, beside
                what `python -m bench predict` measures)
     stream     bytes a cycle that one walk through memory brings at most
@@ -144,10 +144,11 @@ class Memory:
     start      cycles until such a walk runs at that rate, where it goes on elsewhere
     row        cycles lost for each row of a tile of sums that is stored to memory which the second cache does
                not hold, unless the next tile goes on in that row; 0 = nobody measured
-    ahead      how many bytes ahead of a walk lines are asked for, by a kernel that multiplies rows and
+    prefetched  how many bytes ahead of a walk lines are asked for, by a kernel that multiplies rows and
                computes much of each line; 0 = never
     computing  the same, by a kernel that computes much of each line that it reads once, or walks rows again
-    next_panel  whether the panel of a product that is packed next is asked for while one is multiplied with
+    prefetches_tile  whether the packed tile of a product that comes next is asked for while one is multiplied
+               with
     waits      cycles until a line is there that shares a set with others, from the second cache and from
                beyond it
     hit, trip  in operations on elements: reading one that is in a cache; writing one to memory and reading it
@@ -156,15 +157,15 @@ class Memory:
 
     caches: tuple[int, ...] = ()
     line: int = 64
-    alike: int = 4096
+    aliasing: int = 4096
     rates: tuple[float, float, float] = (40.0, 24.0, 9.0)
     stream: float = 7.0
     walks: int = 8
     run: int = 8192
     start: float = 0.0
     row: float = 0.0
-    ahead: int = 0
-    next_panel: bool = False
+    prefetched: int = 0
+    prefetches_tile: bool = False
     computing: int = 0
     waits: tuple[float, float] = (12.0, 40.0)
     hit: int = 4
@@ -274,7 +275,7 @@ class Target:
                       hold in registers (SHUFFLE), as those of a warp do; 0 = none do
     group_threads     the most threads of a workgroup, and along x, y and z: group_sizes
     grid_sizes        the most workgroups along x, y and z
-    loop_turns        the most turns that all loops of a thread may take together; 0 = as many as there are
+    loop_iterations   the most turns that all loops of a thread may take together; 0 = as many as there are
     past_caches       bytes that one store writes past the caches, a whole line; 0 = there is no such store
     threads           how many pieces of a kernel can run at once (1 on a GPU: the grid does that)
     max_ops, max_args how large one kernel should get
@@ -307,7 +308,7 @@ class Target:
     group_threads: int = 1024
     group_sizes: tuple[int, ...] = (1024, 1024, 64)
     grid_sizes: tuple[int, ...] = (2**31 - 1, 65535, 65535)
-    loop_turns: int = 0
+    loop_iterations: int = 0
     past_caches: int = 0
     threads: int = 1
     max_ops: int = 2000

@@ -109,11 +109,11 @@ _NEOVERSE_V = Core(arithmetic=4, products=4, loads=3, add=2, multiply=3, multipl
 
 #: Measured: sums of 16 and of 64 MB; products of 56 MB of rows of 1,152 bytes, one row or four at a time;
 #: products of 60 matrices in blocks of 4 bits, asked for 0.5 to 64 KB ahead.
-_ZEN_5 = Memory(rates=(64, 24, 12), stream=12, start=100, ahead=16 * _K)
+_ZEN_5 = Memory(rates=(64, 24, 12), stream=12, start=100, prefetched=16 * _K)
 #: Measured: gradients of products of 34 and 64 rows with weights of 768 and 256 x 3,072, stored in strips of
 #: 128 bytes to 2 KB and in whole rows: 90 to 220 cycles a row. GELU, sigmoid, softmax and normalisations that
 #: ask 0.5 to 8 KB ahead.
-_EMERALD_RAPIDS = Memory(row=120, computing=4 * _K, next_panel=True)
+_EMERALD_RAPIDS = Memory(row=120, computing=4 * _K, prefetches_tile=True)
 
 
 def _x86(level: str, core: Core = _PLAIN, *caches: int, memory: Memory = _UNKNOWN) -> Processor:

@@ -1,8 +1,8 @@
 """What is said of an argument that a method cannot take, where the method itself did not look.
 
-The annotations say what an argument may be (kinds.py); a method checks what else can be wrong. What still
-fails somewhere below, in Python's words (`'str' object has no attribute 'shape'`), becomes an error about the
-argument here.
+The annotations say what an argument may be (argument_types.py); a method checks what else can be wrong. What
+still fails somewhere below, in Python's words (`'str' object has no attribute 'shape'`), becomes an error
+about the argument here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .kinds import Contract, is_tensor, shown
+from .argument_types import Contract, is_tensor, shown
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 #: The folders that compute what the graph of a method says, and the one that watches them.

@@ -24,7 +24,7 @@ from .face import Tensor
 from .live import alive
 from .modes import mode
 from .observer import observing
-from .places import devices_text, meeting
+from .same_device import devices_text, meeting
 from .storage import Storage, base_of, chain_to, is_in_memory, overdue
 from .trace import user_line
 
@@ -44,7 +44,7 @@ class Assigning(Tensor):
         if observing.by is not None:
             observing.by.wrote(self)
 
-    def _look_as(self, view: Tensor, name: str) -> Self:
+    def _become_view(self, view: Tensor, name: str) -> Self:
         """Be the view that a method made of this tensor, from now on: the same memory in another shape."""
         if self._requires_grad and self._leaf and mode.grad:
             raise RuntimeError(
@@ -68,7 +68,7 @@ class Assigning(Tensor):
         """
         made = self.detach()
         self._requires_grad = None
-        return self._look_as(made, "detach_")
+        return self._become_view(made, "detach_")
 
     def replace(self, other: Tensor) -> Self:
         """Become the same value as `other` (no memory is written).
@@ -195,7 +195,7 @@ class Assigning(Tensor):
         return self
 
     def _overdue_node(self) -> UOp | None:
-        """The node to compute, where this was written often and is no memory (`storage.Written`)."""
+        """The node to compute, where this was written often and is no memory (`storage.Writable`)."""
         self._writes = 0
         node = latest(self._node())
         return None if self._storage is not None or is_in_memory(base_of(node)) else node
@@ -244,7 +244,9 @@ class Assigning(Tensor):
             raise ValueError(
                 f"cannot write to an expanded tensor of shape {self.shape}: several elements share memory"
             )
-        shared = storage.is_shared() or _is_held(version)  # asked first: who lets go now is a reader already
+        shared = storage.is_shared() or _is_exported(
+            version
+        )  # asked first: who lets go now is a reader already
         keep_old_values(version)
         whole = tracker.contiguous and tracker.size == prod(shape_of(version))
         if not whole and isinstance(device_of(version), tuple):  # each device writes all of its part
@@ -330,7 +332,7 @@ def is_still_sole(tensor: Tensor, version: UOp) -> bool:
 
 def _is_sole(storage: Storage, version: UOp) -> bool:
     realized = version.op is Ops.BUFFER and "buffer" in version.facts
-    return realized and not storage.is_shared() and not _is_held(version)
+    return realized and not storage.is_shared() and not _is_exported(version)
 
 
 def overwrite(tensor: Tensor, written: UOp) -> None:
@@ -340,7 +342,7 @@ def overwrite(tensor: Tensor, written: UOp) -> None:
     storage.move_to(written)
 
 
-def _is_held(version: UOp) -> bool:
+def _is_exported(version: UOp) -> bool:
     """Whether memory of this version was handed out (numpy, DLPack): those readers must not see the write."""
     buffer: Buffer | None = version.facts.get("buffer")
     return buffer is not None and buffer.base.exported > 0

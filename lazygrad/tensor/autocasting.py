@@ -56,7 +56,7 @@ def autocasting(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _cast(value: Any, to: DType) -> Any:
     """A tensor of floats of at most 32 bits in a dtype; other values as they are."""
-    if hasattr(value, "_held"):
+    if hasattr(value, "_uop_or_call"):
         floats = dtypes.is_float(value.dtype) and value.dtype is not dtypes.float64
         return value.cast(to) if floats else value
     if type(value) in (list, tuple):

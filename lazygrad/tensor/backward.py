@@ -46,7 +46,7 @@ class Backward(Tensor):
                 raise ValueError(f"gradient= has shape {gradient.shape}, this tensor {self.shape}")
             seed = gradient.uop.cast(self.dtype)
         order = self.uop.toposort()
-        places = Places(order)
+        places = Positions(order)
         wanted = [places.of(target) for target in targets]
         found = gradient_again(self.uop, seed, [node for nodes in wanted for node in nodes], order)
         results: list[Tensor] = []
@@ -84,7 +84,7 @@ class Backward(Tensor):
         one = constant(1.0, self.dtype, self.device) if gradient is None else gradient.uop.cast(self.dtype)
         seed = broadcast_to(one, self.shape)
         order = self.uop.toposort()
-        places = Places(order)
+        places = Positions(order)
         leaves: list[tuple[Tensor, list[UOp]]] = []
         for tensor in live_tensors():
             if tensor._leaf and tensor._requires_grad and (nodes := places.of(tensor)):
@@ -108,7 +108,7 @@ def _sum_of(found: dict[UOp, UOp], nodes: list[UOp]) -> UOp | None:
     return total
 
 
-class Places:
+class Positions:
     """Where tensors are in a graph."""
 
     def __init__(self, nodes: Iterable[UOp]) -> None:

@@ -105,7 +105,7 @@ class Computing(Tensor):
 
 def is_copied(node: UOp) -> bool:
     """Whether a value is what `keep_old_values` made of one in memory: a copy that is not made yet."""
-    if node.op is not Ops.CONTIGUOUS or "becomes" in node.facts:
+    if node.op is not Ops.CONTIGUOUS or "forwarded_to" in node.facts:
         return False
     return base_of(node.src[0]).op in (Ops.BUFFER, Ops.MULTI)
 
@@ -130,7 +130,7 @@ def live_tensors() -> list[Tensor]:
 
 def compute(nodes: Sequence[UOp]) -> None:
     """Compute the values of nodes, and the writes in place that are overdue."""
-    if overdue.written and observing.by is None:
+    if overdue.writes and observing.by is None:
         together = world().size > 1 and any(isinstance(device_of(node), tuple) for node in nodes)
         nodes = [*nodes, *overdue.take(together)]
     realize_nodes(nodes, pending_nodes)
@@ -146,8 +146,8 @@ def pending_nodes() -> list[UOp]:
     """
     found = []
     for tensor in live_tensors():
-        base = base_of(tensor._held)
-        if base.op is Ops.BUFFER and "becomes" not in base.facts:
+        base = base_of(tensor._uop_or_call)
+        if base.op is Ops.BUFFER and "forwarded_to" not in base.facts:
             continue  # as nearly all are, the weights of a model: they are looked at in every step
         node = latest(tensor._uop)
         if not is_in_memory(base_of(node)):

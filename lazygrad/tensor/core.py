@@ -16,7 +16,7 @@ from ..ir.ops import MOVEMENT, Ops
 from ..ir.text import short_text
 from ..ir.uop import UOp
 from ..locks import table_lock
-from ..schedule.calls import PUT_OFF, Call, node_of_call
+from ..schedule.calls import DEFERRED, Call, node_of_call
 from ..schedule.versions import has_become, latest
 from ..shape.rules import shape_of
 from ..shape.sizes import shape_text
@@ -35,16 +35,16 @@ class TensorCore(metaclass=TrainingFlag):
     __slots__ = (
         "__weakref__",
         "_frozen",
-        "_held",
         "_leaf",
         "_of_value",
         "_own",
         "_requires_grad",
         "_storage",
+        "_uop_or_call",
         "_writes",
         "grad",
     )
-    _held: UOp  #: its node, or the call that is to make it
+    _uop_or_call: UOp  #: its node, or the call that is to make it
     _storage: Storage | None
     _of_value: weakref.ref[TensorCore] | None  #: the tensor, not in memory, of whose value this is a part
     _own: bool  #: a new value (views.py), which may be written once it is realized: no memory is in it twice
@@ -82,7 +82,7 @@ class TensorCore(metaclass=TrainingFlag):
         self._own = False
         self.grad = None
         self._storage = None
-        self._held = node
+        self._uop_or_call = node
         register(self)
 
     @classmethod
@@ -109,12 +109,12 @@ class TensorCore(metaclass=TrainingFlag):
             made._note_reader()
         return made  # type: ignore[no-any-return]
 
-    def _look_at(self, parent: TensorCore) -> None:
+    def _alias(self, parent: TensorCore) -> None:
         """Be another look at what the parent looks at, if that is memory: the same as `_join_memory`."""
-        storage, base = parent._storage, base_of(self._held)
-        if storage is None or base is not storage.version or "becomes" in base.facts:
+        storage, base = parent._storage, base_of(self._uop_or_call)
+        if storage is None or base is not storage.version or "forwarded_to" in base.facts:
             self._join_memory((parent,))
-        elif is_view(self._held):
+        elif is_view(self._uop_or_call):
             self._storage = storage
             storage.add(self)
         else:
@@ -122,7 +122,7 @@ class TensorCore(metaclass=TrainingFlag):
 
     def _join_memory(self, parents: tuple[TensorCore | None, ...]) -> None:
         """Be a view of the parent's memory where movement allows; else be known as a reader of it."""
-        node = self._held
+        node = self._uop_or_call
         if not parents:
             self._claim_memory()
             return
@@ -148,34 +148,34 @@ class TensorCore(metaclass=TrainingFlag):
     @property
     def _uop(self) -> UOp:
         """The node that was given last; one that was put off is made now."""
-        held = self._held
+        held = self._uop_or_call
         return held if held.__class__ is UOp else self._made()
 
     @_uop.setter
     def _uop(self, node: UOp) -> None:
-        self._held = node
+        self._uop_or_call = node
 
     def _made(self) -> UOp:
         """The node that was put off, or the memory that holds its value already."""
         with table_lock:
-            held = self._held
+            held = self._uop_or_call
             if not isinstance(held, Call):  # another thread has made it
                 return held
             node = None if self._requires_grad else self._computed_as()
-            self._held = node_of_call(held) if node is None else node
+            self._uop_or_call = node_of_call(held) if node is None else node
             self._note_reader()
-            return self._held
+            return self._uop_or_call
 
     def _computed_as(self) -> UOp | None:
         """The memory that holds the value of a call whose node was never made; None where there is none."""
-        held = self._held
-        if isinstance(held, Call) and held.made is None and "becomes" in held.facts:
-            return latest(held.facts["becomes"])
+        held = self._uop_or_call
+        if isinstance(held, Call) and held.made is None and "forwarded_to" in held.facts:
+            return latest(held.facts["forwarded_to"])
         return None
 
-    def _put_off(self) -> Call | None:
+    def _deferred(self) -> Call | None:
         """The call that is to make its node, if that has neither been made nor computed."""
-        held = self._held
+        held = self._uop_or_call
         return held if isinstance(held, Call) and held.is_open else None
 
     @property
@@ -189,12 +189,14 @@ class TensorCore(metaclass=TrainingFlag):
 
     def _node(self) -> UOp:
         """The same for those who keep no graph on it."""
-        node = base = self._held  # alive to the end: while it is, no other thread writes what it has become
-        if node.op is PUT_OFF:
+        node = base = (
+            self._uop_or_call
+        )  # alive to the end: while it is, no other thread writes what it has become
+        if node.op is DEFERRED:
             node = base = self._made()
         if node.op in LOOKS_AT:
             base = base_of(node)
-        if "becomes" not in base.facts and base.op is not Ops.MULTI:
+        if "forwarded_to" not in base.facts and base.op is not Ops.MULTI:
             return node
         if has_become(base) and not (self._requires_grad and not self._leaf) and not is_recorded(base):
             self._uop = latest(node)
@@ -205,7 +207,7 @@ class TensorCore(metaclass=TrainingFlag):
 
     def _note_reader(self) -> None:
         """Be known to the version of memory that this value is read from without being a view of it."""
-        base = base_of(self._held)
+        base = base_of(self._uop_or_call)
         if base.op in (Ops.BUFFER, Ops.ASSIGN, Ops.MULTI):
             with table_lock:
                 readers = base.facts.setdefault("readers", [])
@@ -233,11 +235,11 @@ class TensorCore(metaclass=TrainingFlag):
     def _claim_memory(self) -> Storage | None:
         """Be a view of the memory that holds the value: what is realized can be written, and views see it."""
         with table_lock:  # no other thread runs or writes what is looked at
-            storage, node = self._storage, self._held
-            if node.op is PUT_OFF:
+            storage, node = self._storage, self._uop_or_call
+            if node.op is DEFERRED:
                 memory = None if self._requires_grad else self._computed_as()
                 if memory is not None:
-                    self._held, made = memory, Storage(base_of(memory))
+                    self._uop_or_call, made = memory, Storage(base_of(memory))
                     self._storage = made
                     made.add(self)
                     return made
@@ -260,8 +262,8 @@ class TensorCore(metaclass=TrainingFlag):
 
     def _wanted(self) -> UOp:
         """The node to compute so that this tensor is in memory, or the call that it is put off as."""
-        held = self._held
-        if isinstance(held, Call) and held.is_open and not held.way.results[held.which].is_look:
+        held = self._uop_or_call
+        if isinstance(held, Call) and held.is_open and not held.way.results[held.which].is_view:
             return held
         return self._needs_memory()
 
@@ -283,15 +285,15 @@ class TensorCore(metaclass=TrainingFlag):
 
     @property
     def shape(self) -> tuple[sint, ...]:
-        return shape_of(self._held)
+        return shape_of(self._uop_or_call)
 
     @property
     def dtype(self) -> DType:
-        return self._held.dtype
+        return self._uop_or_call.dtype
 
     @property
     def device(self) -> Devices:
-        return device_of(self._held) or Device.DEFAULT
+        return device_of(self._uop_or_call) or Device.DEFAULT
 
     @property
     def ndim(self) -> int:
@@ -412,13 +414,13 @@ class TensorCore(metaclass=TrainingFlag):
     def __hash__(self) -> int:
         return id(self)
 
-    def _is_apart(self, other: TensorCore) -> bool:
+    def _devices_differ(self, other: TensorCore) -> bool:
         """Whether the two are on devices that do not meet; a value that is on no device yet meets all."""
-        mine, theirs = device_of(self._held), device_of(other._held)
+        mine, theirs = device_of(self._uop_or_call), device_of(other._uop_or_call)
         return mine != theirs and mine is not None and theirs is not None
 
     def _device_known(self) -> bool:
-        return device_of(self._held) is not None
+        return device_of(self._uop_or_call) is not None
 
 
 _LOOKS_OR_NUMBERS = LOOKS_AT | {Ops.CONST}

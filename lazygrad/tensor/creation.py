@@ -46,7 +46,7 @@ def counting_dtype(count: sint) -> DType:
     return dtypes.int32 if vmax(count) <= dtypes.max(dtypes.int32) else dtypes.int64
 
 
-def place_dtype(count: sint) -> DType:
+def index_dtype(count: sint) -> DType:
     """The dtype of places among so many elements, as a result: the default int, or what is wide enough."""
     return default_int() if vmax(count) <= dtypes.max(default_int()) else counting_dtype(count)
 
@@ -232,9 +232,9 @@ class Creation(Tensor):
         if step != 1:
             raise NotImplementedError("arange with symbolic ends takes steps of 1")
         begin, end = as_size(start), as_size(stop)
-        chosen = place_dtype(end) if dtype is None else to_dtype(dtype)
+        chosen = index_dtype(end) if dtype is None else to_dtype(dtype)
         count = end if begin == 0 else as_size(end - begin)
-        counting = chosen if dtypes.is_int(chosen) else place_dtype(count)
+        counting = chosen if dtypes.is_int(chosen) else index_dtype(count)
         counted = cls._created(iota(count, counting, device), None)
         shifted = counted if begin == 0 else counted + begin
         return with_grad(shifted.cast(chosen), requires_grad)

@@ -15,7 +15,7 @@ from ..renderer.given_text import LANGUAGES, functions_in
 from ..schedule.versions import placed
 from ..shape import shape_text
 from .face import Tensor
-from .places import one_device
+from .same_device import one_device
 from .signatures import Several
 from .trace import called
 from .transforms.given_gradient import with_gradient

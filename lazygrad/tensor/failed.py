@@ -30,7 +30,7 @@ def note_failure(kernel: UOp, error: Exception) -> None:
         )
 
     with table_lock:
-        tensors = [tensor for tensor in alive() if hasattr(tensor, "_held")]
+        tensors = [tensor for tensor in alive() if hasattr(tensor, "_uop_or_call")]
         storages = {storage for tensor in tensors if (storage := tensor._storage) is not None}
         for storage in [storage for storage in storages if is_lost(storage.version)]:
             planned = [effective(base) for base in open_or_planned(latest(storage.version))]

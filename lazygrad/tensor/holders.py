@@ -24,7 +24,7 @@ class Holding(NamedTuple):
     tensors         how many of them there are    made_by  the call that made it: its name, and with
                                                            TRACEMETA=2 the user's line
     owned   False for memory that was taken over from an array, which `in_use` does not count
-    held_by the attribute that holds such a tensor, as `Network.first.weight`; "" for a local variable
+    holder  the attribute that holds such a tensor, as `Network.first.weight`; "" for a local variable
     line    the user's line that made it, where lines are noted (TRACEMETA=2, DEBUG=2)
     """
 
@@ -35,13 +35,13 @@ class Holding(NamedTuple):
     tensors: int
     made_by: str
     owned: bool
-    held_by: str = ""
+    holder: str = ""
     line: str = ""
 
     @property
     def layer(self) -> str:
         """The object that holds it: `Network.first` for the attribute `Network.first.weight`."""
-        return self.held_by.removesuffix(".grad").rpartition(".")[0]
+        return self.holder.removesuffix(".grad").rpartition(".")[0]
 
 
 class Group(NamedTuple):
@@ -56,7 +56,7 @@ class MemoryReport(NamedTuple):
     """What memory is in use for, in bytes.
 
     in_use  by all buffers       peak  the most since `GlobalCounters.reset()`
-    kept    freed and kept for reuse, over all devices
+    retained  freed and kept for reuse, over all devices
     tensors the blocks that live tensors see, largest first; the rest of `in_use` belongs to graphs that are
             not computed yet and to captures
     layers  the same by the object that holds the tensors     lines  and by the line that made them
@@ -64,7 +64,7 @@ class MemoryReport(NamedTuple):
 
     in_use: int
     peak: int
-    kept: int
+    retained: int
     tensors: tuple[Holding, ...]
 
     @property
@@ -82,7 +82,7 @@ class MemoryReport(NamedTuple):
         lines = [
             f"{_size(self.in_use)} in use (peak {_size(self.peak)}): {_size(seen)} by "
             f"live tensors, {_size(max(self.in_use - seen, 0))} by graphs and captures; "
-            f"{_size(self.kept)} kept for reuse, {_size(taken)} taken over from arrays"
+            f"{_size(self.retained)} kept for reuse, {_size(taken)} taken over from arrays"
         ]
         rows = [
             (
@@ -127,9 +127,9 @@ def memory() -> MemoryReport:
     names = attributes_of([tensor for _, tensors in blocks.values() for tensor in tensors])
     for place, (_, tensors) in enumerate(blocks.values()):
         held_by = [names[id(tensor)] for tensor in tensors if id(tensor) in names]
-        found[place] = found[place]._replace(held_by=min(held_by, key=len, default=""))
+        found[place] = found[place]._replace(holder=min(held_by, key=len, default=""))
     rows = sorted(found, key=lambda row: -row.nbytes)
-    kept = sum(Device[name].allocator.kept_bytes for name in Device.opened())
+    kept = sum(Device[name].allocator.cached_bytes for name in Device.opened())
     return MemoryReport(GlobalCounters.mem_used, GlobalCounters.mem_peak, kept, tuple(rows))
 
 

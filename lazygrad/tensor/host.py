@@ -88,8 +88,8 @@ class Host(Tensor):
     def _host_buffer(self) -> tuple[Buffer, Any]:
         """This tensor's memory on the host, and the tracker that finds its elements there."""
         plain: Tensor = self
-        call = self._put_off()
-        if call is not None and not call.way.results[call.which].is_look:
+        call = self._deferred()
+        if call is not None and not call.way.results[call.which].is_view:
             compute([call])
         value = latest(self._node())
         if base_of(value).op in (Ops.CONST, Ops.IOTA) or not base_and_tracker(peel(value))[1].contiguous:
@@ -303,7 +303,7 @@ class Host(Tensor):
         lies: Any = self.shard_axis
         if isinstance(self.device, tuple):
             arg = value_of(self.uop).arg
-            lies = tuple(arg.mesh), arg.places
+            lies = tuple(arg.mesh), arg.placements
         fields = (self.dtype, self.device, self._requires_grad, self.grad, lies)
         return (_of_pickle, (type(self), values.copy(), *fields), vars_of(self) or None)
 

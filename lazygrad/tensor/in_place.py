@@ -46,10 +46,10 @@ def add_in_place(cls: type) -> None:
 
 
 def _looking(method: Callable[..., Any], name: str, known: str) -> Callable[..., Any]:
-    def look(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return self._look_as(method(self, *args, **kwargs), name)
+    def view(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._become_view(method(self, *args, **kwargs), name)
 
-    return _described(look, method, name, f"This tensor becomes `{known}` of what it was, in the same memory")
+    return _described(view, method, name, f"This tensor becomes `{known}` of what it was, in the same memory")
 
 
 def _writing(method: Callable[..., Any], name: str, known: str) -> Callable[..., Any]:

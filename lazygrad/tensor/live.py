@@ -35,26 +35,26 @@ _count_from = 0
 
 
 #: So many calls were put off since the last look at them.
-_put_off = 0
+_deferred = 0
 
 
-def note_put_off(count: int) -> None:
+def note_deferred(count: int) -> None:
     """So many calls were put off. Now and then the nodes of those that are left are made: they are counted
     then, too.
     """
-    global _put_off
-    _put_off += count
-    if _put_off > MOST_NODES // 16:
-        _put_off = 0
+    global _deferred
+    _deferred += count
+    if _deferred > MOST_NODES // 16:
+        _deferred = 0
         for tensor in alive():
-            if hasattr(tensor, "_held"):
+            if hasattr(tensor, "_uop_or_call"):
                 tensor._uop  # noqa: B018
 
 
 def register(tensor: object) -> None:
     """Note a new tensor."""
     if len(graph.nodes) > MOST_NODES and len(graph.nodes) > _count_from:
-        _look_for_growth()
+        _warn_of_growth()
     _live[_LiveRef(tensor, _leave)] = None
     if observing.by is not None:
         observing.by.made(tensor)
@@ -62,10 +62,10 @@ def register(tensor: object) -> None:
 
 def waiting_nodes() -> int:
     """How many nodes what exists is to be computed from."""
-    return len(toposort_effective([tensor._uop for tensor in alive() if hasattr(tensor, "_held")]))
+    return len(toposort_effective([tensor._uop for tensor in alive() if hasattr(tensor, "_uop_or_call")]))
 
 
-def _look_for_growth() -> None:
+def _warn_of_growth() -> None:
     """Say once that graphs grow and are never computed, at the user's line that made them grow so far."""
     global MOST_NODES, _count_from
     waiting = waiting_nodes()

@@ -24,7 +24,7 @@ def attributes_of(tensors: Iterable[Tensor]) -> dict[int, str]:
     #: id of what is held → (who holds it, by what name)
     holders: dict[int, tuple[Any, str]] = {}
     for owner in gc.get_objects():
-        for name, value in _held(owner):
+        for name, value in _attributes(owner):
             if id(value) in wanted or _is_instance(value):
                 known = holders.get(id(value))
                 if known is None or (known[1].endswith("]") and not name.endswith("]")):
@@ -42,7 +42,7 @@ def _is_instance(value: Any) -> bool:
     return bool(heap_type and kind.__dictoffset__) and not issubclass(kind, (type, Tensor))
 
 
-def _held(owner: Any) -> Iterator[tuple[str, Any]]:
+def _attributes(owner: Any) -> Iterator[tuple[str, Any]]:
     """The attributes of an object with their names, and what lies in lists and dicts of these."""
     if not _is_instance(owner):
         return
@@ -62,14 +62,14 @@ def _held(owner: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _name(key: int, holders: dict[int, tuple[Any, str]]) -> str:
-    parts: list[str] = []
+    names: list[str] = []
     kind = ""
     seen = set()
-    while key in holders and key not in seen and len(parts) < DEEPEST:
+    while key in holders and key not in seen and len(names) < DEEPEST:
         seen.add(key)
         owner, name = holders[key]
-        parts.append(name)
+        names.append(name)
         kind, key = type(owner).__name__, id(owner)
     if kind == Tensor.__name__:  # the gradient of a tensor that nothing holds
         return ""
-    return kind + "".join(reversed(parts))
+    return kind + "".join(reversed(names))

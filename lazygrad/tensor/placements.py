@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ir.args import MultiArg
-from ..schedule.exchange_costs import place_text
+from ..schedule.exchange_costs import placement_text
 
 
 class Placement:
@@ -14,19 +14,19 @@ class Placement:
             combines what is pending
     """
 
-    __slots__ = ("mesh", "places", "spans")
+    __slots__ = ("mesh", "placements", "spans")
 
     def __init__(self, arg: MultiArg) -> None:
-        self.mesh, self.places, self.spans = arg.mesh, arg.places, dict(arg.ends)
+        self.mesh, self.placements, self.spans = arg.mesh, arg.placements, dict(arg.ends)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Placement):
             return NotImplemented
-        return (self.mesh, self.places, self.spans) == (other.mesh, other.places, other.spans)
+        return (self.mesh, self.placements, self.spans) == (other.mesh, other.placements, other.spans)
 
     def __hash__(self) -> int:
-        return hash((self.mesh, self.places))
+        return hash((self.mesh, self.placements))
 
     def __repr__(self) -> str:
-        rows = zip(self.mesh.names, self.places, strict=True)
-        return f"Placement({', '.join(f'{name}: {place_text(place)}' for name, place in rows)})"
+        rows = zip(self.mesh.names, self.placements, strict=True)
+        return f"Placement({', '.join(f'{name}: {placement_text(place)}' for name, place in rows)})"

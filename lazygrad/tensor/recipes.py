@@ -25,15 +25,15 @@ from ..ir.index import bounds
 from ..ir.ops import Ops
 from ..ir.uop import UOp, origin
 from ..schedule import calls
-from ..schedule.calls import PUT_OFF, Call, Way, plain
+from ..schedule.calls import DEFERRED, Call, Way, plain
 from ..schedule.reports import Site
 from ..schedule.versions import device_name, new_buffer
 from ..shape.movement import reshape
 from ..shape.recipe import Meetings, Recipe
 from ..shape.rules import shape_of
 from . import sized_recipes
-from .indexing.addresses import told
-from .live import note_put_off
+from .indexing.addresses import with_origin
+from .live import note_deferred
 from .modes import mode
 from .sized_recipes import Recorded
 from .storage import base_of, marked
@@ -75,7 +75,7 @@ _PLAINLY: dict[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]] = {
 MEETINGS, MOST_KEPT = 3, 1024
 
 #: Signature → how its results are made; None where it has no recipe.
-_kept: dict[Any, Way | None] = {}
+_cached: dict[Any, Way | None] = {}
 _met = Meetings(MEETINGS)
 
 BUFFER, RESHAPE = Ops.BUFFER, Ops.RESHAPE  # plain names: every argument asks for them
@@ -83,7 +83,7 @@ BUFFER, RESHAPE = Ops.BUFFER, Ops.RESHAPE  # plain names: every argument asks fo
 
 def forget() -> None:
     """Forget every recipe."""
-    _kept.clear()
+    _cached.clear()
     _met.clear()
     sized_recipes.forget()
 
@@ -105,7 +105,7 @@ def by_recipe(compute: Callable[..., Any], tensor: type) -> Callable[..., Any] |
             return as_new(compute(*args, **kwargs), tensor, (*args, *kwargs.values()))
         nodes: list[UOp] = []
         signature = _signature(name, args, kwargs, tensor, nodes)
-        way = _kept.get(signature, _ABSENT)
+        way = _cached.get(signature, _ABSENT)
         if not way:
             new = signature if way is _ABSENT else None
             way = None if new is None else sized_recipes.find(new)
@@ -144,7 +144,7 @@ def _looking(compute: Callable[..., Any], tensor: type) -> Callable[..., Any]:
         signature = _signature(name, args, kwargs, tensor, nodes)
         if len(nodes) > 1:
             return compute(*args, **kwargs)  # a tensor of indices, or of what to keep: it may be read
-        way = _kept.get(signature, _ABSENT)
+        way = _cached.get(signature, _ABSENT)
         if not way:
             new = signature if way is _ABSENT else None
             way = sized_recipes.find(new) if is_value and new is not None else None
@@ -153,10 +153,10 @@ def _looking(compute: Callable[..., Any], tensor: type) -> Callable[..., Any]:
                 if new is not None:
                     _learn(_Method(compute, args, kwargs, tensor, nodes, True), new, result, is_value)
                 return result
-        if nodes[0].op is PUT_OFF:
+        if nodes[0].op is DEFERRED:
             results = [_result(way, which, nodes, tensor) for which in range(len(way.results))]
         else:
-            results = [_look(node, way.tracks, args[0]) for node in way.recipe().makes(nodes)]
+            results = [_view(node, way.tracks, args[0]) for node in way.recipe().makes(nodes)]
         if any(result is None for result in results):
             return compute(*args, **kwargs)
         if is_value:
@@ -168,7 +168,7 @@ def _looking(compute: Callable[..., Any], tensor: type) -> Callable[..., Any]:
     return wrapper
 
 
-_put_off = itertools.count(1)
+_deferred = itertools.count(1)
 #: So many calls are told of at once.
 _TOLD_AT = 64
 
@@ -176,26 +176,26 @@ _TOLD_AT = 64
 def _result(way: Way, which: int, nodes: list[UOp], tensor: Any) -> Any:
     """A result whose node is put off; None where it has to be made."""
     below = way.results[which].below
-    if below is not None and (below < 0 or nodes[below].op is not PUT_OFF):
+    if below is not None and (below < 0 or nodes[below].op is not DEFERRED):
         return None
-    if way.of.asked >= calls.MOST_ASKED or (way.tracks and mode.training):
+    if way.of.requests >= calls.MOST_ASKED or (way.tracks and mode.training):
         return None  # somebody is to ask for the node
     current = origin.current
     site = None
     if way.checks:
         site = Site("an index" if current is None else current.name, user_line())
-    if not next(_put_off) % _TOLD_AT:
-        note_put_off(_TOLD_AT)
+    if not next(_deferred) % _TOLD_AT:
+        note_deferred(_TOLD_AT)
     result = object.__new__(tensor)
     result._setup(Call(way, which, nodes, site), way.tracks, False)
     return result
 
 
-def _look(node: UOp, tracks: bool | None, parent: Any) -> Any:
+def _view(node: UOp, tracks: bool | None, parent: Any) -> Any:
     """Another look at a tensor, which is not put off."""
     result = object.__new__(type(parent))
     result._setup(node, tracks, False)
-    result._look_at(parent)
+    result._alias(parent)
     return result
 
 
@@ -214,7 +214,7 @@ def _made(way: Way, nodes: list[UOp], tensor: Any) -> list[Any]:
     recipe = way.recipe()
     made = recipe.on(plain(nodes))
     for place in recipe.checks:
-        told(made[place])
+        with_origin(made[place])
     return [tensor._computed(made[place], way.tracks) for place in recipe.results]
 
 
@@ -223,10 +223,10 @@ _ABSENT: Any = ()
 
 
 def _keep(signature: Any, way: Way | None) -> None:
-    if len(_kept) >= MOST_KEPT:
-        for old in list(itertools.islice(_kept, MOST_KEPT // 2)):
-            _kept.pop(old, None)
-    _kept[signature] = way
+    if len(_cached) >= MOST_KEPT:
+        for old in list(itertools.islice(_cached, MOST_KEPT // 2)):
+            _cached.pop(old, None)
+    _cached[signature] = way
 
 
 #: Arguments that are compared by value.
@@ -240,41 +240,43 @@ def _signature(
     overlay, changes = flags_state()
     if overlay or mode.autocast is not None or mode.examples or mode.trusted:
         return None
-    parts: list[Any] = [name, changes, mode.grad, defaults["float"], defaults["int"]]
+    key: list[Any] = [name, changes, mode.grad, defaults["float"], defaults["int"]]
     for value in args:
         kind = type(value)
         if kind in _PLAIN:  # as `_describe` has it
-            parts += (kind, value)
+            key += (kind, value)
             continue
         if kind is tensor:
-            node = value._held
+            node = value._uop_or_call
             facts = node.facts
-            if node.op is PUT_OFF and node.is_open:
+            if node.op is DEFERRED and node.is_open:
                 same = nodes.index(node) if node in nodes else None
                 nodes.append(node)
-                parts += ((facts["shape"], node.dtype, facts["device"]), value._requires_grad, same)
+                key += ((facts["shape"], node.dtype, facts["device"]), value._requires_grad, same)
                 continue
             base = node.src[0] if node.op is RESHAPE else node
-            if "form" in facts and base.op is BUFFER and "becomes" not in base.facts:  # as `_describe` finds
+            if (
+                "form" in facts and base.op is BUFFER and "forwarded_to" not in base.facts
+            ):  # as `_describe` finds
                 if value._storage is not None:
                     value._storage.known = True
                 same = nodes.index(node) if node in nodes else None
                 nodes.append(node)
-                parts += (facts["form"], value._requires_grad, same)
+                key += (facts["form"], value._requires_grad, same)
                 continue
-        if not _describe(value, tensor, parts, nodes):
+        if not _describe(value, tensor, key, nodes):
             return None
-    for key, value in kwargs.items():
-        parts.append(key)
-        if not _describe(value, tensor, parts, nodes):
+    for word, value in kwargs.items():
+        key.append(word)
+        if not _describe(value, tensor, key, nodes):
             return None
-    return tuple(parts) if nodes else None
+    return tuple(key) if nodes else None
 
 
 def _describe(value: Any, tensor: type, parts: list[Any], nodes: list[UOp]) -> bool:
     kind = type(value)
     if kind is tensor:
-        node = value._put_off()
+        node = value._deferred()
         if node is None:
             node = value.uop
         facts = node.facts
@@ -320,7 +322,7 @@ def _bounds(node: UOp) -> tuple[int, int] | None:
     None where they are those of its dtype.
     """
     dtype = node.dtype
-    if node.op is PUT_OFF or not dtypes.is_int(dtype) or base_of(node).op in _OF_ANY_NUMBERS:
+    if node.op is DEFERRED or not dtypes.is_int(dtype) or base_of(node).op in _OF_ANY_NUMBERS:
         return None
     least, most = bounds(node)
     return None if least <= dtypes.min(dtype) and most >= dtypes.max(dtype) else (least, most)

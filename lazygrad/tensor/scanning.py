@@ -17,7 +17,7 @@ from .computing import live_tensors
 from .face import Tensor
 from .modes import mode
 from .nests import aligned, form_of, leaves_of, rebuilt
-from .places import devices_text, meeting
+from .same_device import devices_text, meeting
 from .storage import marked
 from .transforms.loop_gradients import KEPT, Looped
 from .transforms.loops import Body, invariants_of, stand_in
@@ -47,7 +47,7 @@ class Scanning(Tensor):
         >>> total.item(), sums.tolist()
         (6.0, [1.0, 3.0, 6.0])
         """
-        turns = _turns(xs, length)
+        turns = _length(xs, length)
         walked = [value for _, value in leaves_of(xs)]
         begins = leaves_of(carry)
         device = _device([*[value for _, value in begins if isinstance(value, Tensor)], *walked])
@@ -55,15 +55,15 @@ class Scanning(Tensor):
         given = [*firsts, *walked]
         kind = type(given[0]) if given else Tensor
         if turns and (not isinstance(device, str) or mode.examples or not SCAN):
-            return _written_out(fn, rebuilt(carry, firsts), xs, turns, reverse)
+            return _unrolled(fn, rebuilt(carry, firsts), xs, turns, reverse)
         if not isinstance(device, str):
             raise NotImplementedError("scan of no iterations on several devices is not implemented yet")
         for (where, _), first in zip(begins, firsts, strict=True):
             _known(first, f"carry{where}")
         stands = [stand_in(device, first.shape, first.dtype) for first in firsts]  # type: ignore[arg-type]
         parts = [stand_in(device, x.shape[1:], x.dtype) for x in walked]
-        seen = [_seen(kind, node, first.shape) for node, first in zip(stands, firsts, strict=True)]
-        seen_parts = [_seen(kind, node, x.shape[1:]) for node, x in zip(parts, walked, strict=True)]
+        seen = [_stand_in(kind, node, first.shape) for node, first in zip(stands, firsts, strict=True)]
+        seen_parts = [_stand_in(kind, node, x.shape[1:]) for node, x in zip(parts, walked, strict=True)]
         with _users_code():
             result = fn(rebuilt(carry, seen), rebuilt(xs, seen_parts))
         carried, stacks = _pair(result)
@@ -71,7 +71,7 @@ class Scanning(Tensor):
         made = [_tensor(value, f"y{where}") for where, value in leaves_of(stacks)]
         sizes = [t.numel() for t in (*firsts, *walked, *ends, *made)]
         if turns == 0 or 0 in sizes:
-            return _written_out(fn, carry, xs, turns, reverse, rebuilt(stacks, made))
+            return _unrolled(fn, carry, xs, turns, reverse, rebuilt(stacks, made))
         nodes: dict[UOp, int] = {}
         for tensor in (*ends, *made):
             nodes.setdefault(tensor.uop, len(nodes))
@@ -102,7 +102,7 @@ class Scanning(Tensor):
         return rebuilt(carry, last), rebuilt(stacks, ys)
 
 
-def _turns(xs: Any, length: int | None) -> int:
+def _length(xs: Any, length: int | None) -> int:
     sizes = {}
     for where, x in leaves_of(xs):
         if not isinstance(x, Tensor):
@@ -143,7 +143,7 @@ def _tensor(value: Any, name: str) -> Tensor:
 def _device(tensors: Sequence[Tensor]) -> Devices:
     known = [tensor for tensor in tensors if tensor._device_known()]
     for tensor in known:
-        if tensor._is_apart(known[0]):
+        if tensor._devices_differ(known[0]):
             first, second = devices_text(known[0].device), devices_text(tensor.device)
             raise ValueError(
                 f"scan: tensors on {first} and {second} cannot be combined; "
@@ -152,7 +152,7 @@ def _device(tensors: Sequence[Tensor]) -> Devices:
     return known[0].device if known else Device.DEFAULT
 
 
-def _seen(kind: type[Tensor], node: UOp, shape: Any) -> Tensor:
+def _stand_in(kind: type[Tensor], node: UOp, shape: Any) -> Tensor:
     """A stand-in as the user's function sees it."""
     made: Any = object.__new__(kind)
     made._setup(movement.reshape(node, shape), mode.grad and dtypes.is_float(node.dtype), leaf=False)
@@ -250,7 +250,7 @@ def _count(shape: Any) -> int:
     return size
 
 
-def _written_out(
+def _unrolled(
     fn: Callable[..., Any], carry: Any, xs: Any, turns: int, reverse: bool, one: Any = None
 ) -> tuple[Any, Any]:
     """The loop turn by turn; `one`: what a turn gives to stack, where there are no turns."""

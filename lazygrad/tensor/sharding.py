@@ -20,7 +20,9 @@ from .sources import copied, read_from
 from .storage import base_of
 
 
-def in_parts(tensor: Tensor, devices: tuple[str, ...], axis: int, spans: Sequence[tuple[int, int]]) -> Tensor:
+def in_shards(
+    tensor: Tensor, devices: tuple[str, ...], axis: int, spans: Sequence[tuple[int, int]]
+) -> Tensor:
     """A tensor on several devices, in parts along an axis that begin and end as said, one after another."""
     ends = ends_of_sizes([end - begin for begin, end in spans])
     return _laid(tensor, layout(MeshArg.of(devices), (axis,), {axis: ends}))
@@ -94,17 +96,17 @@ class Sharding(Tensor):
         >>> Tensor.ones(4, 6).shard(mesh, {0: "data"}).placement
         Placement(data: axis 0, model: copy)
         """
-        mesh, places = self._shard_places(devices, axis)
+        mesh, places = self._placements(devices, axis)
         if len(mesh.devices) == 1:
             return self.to(mesh.devices[0])
         for place in dict.fromkeys(place for place in places if place is not None):
-            self._check_parts(mesh, places, place)
+            self._check_shards(mesh, places, place)
         target = split(mesh, places, self.shape)
         if self.device == mesh.devices and value_of(self.uop).arg == target:
             return self
         return _laid(self, target)
 
-    def _shard_places(self, devices: Any, axis: Any) -> tuple[MeshArg, list[Any]]:
+    def _placements(self, devices: Any, axis: Any) -> tuple[MeshArg, list[Any]]:
         """The mesh that is meant, and what each of its axes does to this tensor."""
         if not isinstance(devices, Iterable):
             raise TypeError(
@@ -115,25 +117,25 @@ class Sharding(Tensor):
                 raise TypeError("axes are named where there is a Mesh: shard(mesh, {axis: name})")
             names = Device.present(devices if isinstance(devices, str) else tuple(devices))
             mesh = MeshArg.of((names,) if isinstance(names, str) else names)
-            return mesh, [None if axis is None else self._shard_place(axis)]
-        places: list[Any] = [None] * len(devices.sizes)
+            return mesh, [None if axis is None else self._placement(axis)]
+        placements: list[Any] = [None] * len(devices.sizes)
         if axis is not None and not isinstance(axis, Mapping):
             raise TypeError(f"on a Mesh shard takes a dict, tensor axis: name of a mesh axis, not {axis!r}")
         for given, named in (axis or {}).items():
-            place = self._shard_place(given)
+            place = self._placement(given)
             for name in (named,) if isinstance(named, str) else tuple(named):
                 if name not in devices.names:
                     known = ", ".join(devices.names)
                     raise ValueError(f"shard along {name!r}: the axes of the mesh are {known}")
                 number = devices.names.index(name)
-                if places[number] not in (None, place):
+                if placements[number] not in (None, place):
                     raise ValueError(
-                        f"shard: {name!r} cannot split both axis {places[number]} and axis {place}"
+                        f"shard: {name!r} cannot split both axis {placements[number]} and axis {place}"
                     )
-                places[number] = place
-        return devices, places
+                placements[number] = place
+        return devices, placements
 
-    def _check_parts(self, mesh: MeshArg, places: Sequence[Any], place: int) -> None:
+    def _check_shards(self, mesh: MeshArg, places: Sequence[Any], place: int) -> None:
         size, count = self.shape[place], 1
         for along, split_axis in zip(mesh.sizes, places, strict=True):
             count *= along if split_axis == place else 1
@@ -147,7 +149,7 @@ class Sharding(Tensor):
                 f"{count} devices; name fewer devices, another axis, or no axis for a copy on each"
             )
 
-    def _shard_place(self, axis: Any) -> int:
+    def _placement(self, axis: Any) -> int:
         if not hasattr(axis, "__index__"):
             raise TypeError(f"shard: axis must be an int, not {axis!r}")
         if not -self.ndim <= axis < self.ndim:
@@ -186,7 +188,7 @@ class Sharding(Tensor):
             return self.to(other.device)
         arg = value_of(other.uop).arg
         axes: dict[int, list[str]] = {}
-        for name, place in zip(arg.mesh.names, arg.places, strict=True):
+        for name, place in zip(arg.mesh.names, arg.placements, strict=True):
             if place is not None:
                 axes.setdefault(place, []).append(name)
         if self.shape == other.shape:

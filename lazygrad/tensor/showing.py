@@ -12,8 +12,8 @@ from ..shape.sizes import shape_text
 from .face import Tensor
 from .observer import observing
 from .pictures import image_shape, pixels, png
-from .places import devices_text
 from .print_options import PrintOptions, printing
+from .same_device import devices_text
 
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 #: Columns of a small picture on the screen.

@@ -34,8 +34,8 @@ class Parsed(NamedTuple):
     spans: list[tuple[sint, sint]]
     steps: list[int]
     #: for each axis of the result before gathering: the axis of the source, or None for a new one
-    kept: list[int | None]
-    #: (place in `kept`, index tensor, whether the host has seen that it is in range)
+    retained: list[int | None]
+    #: (place in `retained`, index tensor, whether the host has seen that it is in range)
     tensors: list[tuple[int, Any, bool]]
 
 

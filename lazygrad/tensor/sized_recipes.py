@@ -18,7 +18,7 @@ from ..ir.ops import SIZED, Ops
 from ..ir.uop import Row, UOp
 from ..schedule.calls import Way, results_of
 from ..schedule.growth import Growth, Polynomial, grown, polynomial
-from ..schedule.sizes_apart import MOST_WHOLE
+from ..schedule.split_sizes import MOST_WHOLE
 from ..shape.recipe import Recipe
 from ..shape.rules import shape_of, shape_or_none
 
@@ -51,7 +51,7 @@ class _Sized(NamedTuple):
 class SizedRecipe:
     """Recipes that differ in one size: `at(n)` is that for n, None where the method itself is to be asked."""
 
-    __slots__ = ("_checks", "_constants", "_known", "_results", "_rows", "_shapes", "_sizes", "asked")
+    __slots__ = ("_checks", "_constants", "_known", "_results", "_rows", "_shapes", "_sizes", "requests")
 
     def __init__(self, numbers: Sequence[int], recipes: Sequence[Recipe], inputs: Sequence[Any]) -> None:
         """Of three recipes of one method, for three numbers.
@@ -83,7 +83,7 @@ class SizedRecipe:
             self._rows.append(row)
             _add(moves, row, [shapes[place] for place in row.sources], shapes)
         self._results, self._checks = first.results, first.checks
-        self.asked = 0  # as that of a `Recipe`
+        self.requests = 0  # as that of a `Recipe`
         #: what makes all sizes for a number, and the shapes of the results if there is a recipe for it
         self._sizes = sizes.function(range(len(sizes.templates)))
         fits = [f"{_text(size)} > 1" for size in sizes.changing(shapes)]
@@ -200,16 +200,16 @@ def _row(three: Sequence[Row], sizes: _Templates) -> _Sized:
 
 def _constants(recipes: Sequence[Recipe], sizes: _Templates) -> Iterator[UOp | _Sized]:
     """For each constant the node itself, or a row for it."""
-    places: list[dict[UOp, int]] = [{} for _ in recipes]
+    positions: list[dict[UOp, int]] = [{} for _ in recipes]
     for number, three in enumerate(_aligned([recipe.constants for recipe in recipes])):
-        for place, each in zip(places, three, strict=True):
+        for place, each in zip(positions, three, strict=True):
             place[each] = number
         node: UOp = three[0]
         if all(each is node for each in three):
             yield node
             continue
         op, dtype = node.op, node.dtype
-        sources = {tuple([place[s] for s in each.src]) for place, each in zip(places, three, strict=True)}
+        sources = {tuple([place[s] for s in each.src]) for place, each in zip(positions, three, strict=True)}
         if any((each.op, each.dtype) != (op, dtype) for each in three) or len(sources) != 1:
             raise NotSized
         if op is Ops.CONST:
@@ -272,10 +272,10 @@ class _Known(NamedTuple):
 class _Family:
     """What is known of calls that differ in numbers only."""
 
-    __slots__ = ("failed", "known", "seen")
+    __slots__ = ("failed", "known", "visited")
 
     def __init__(self) -> None:
-        self.seen: dict[tuple[int, ...], None] = {}
+        self.visited: dict[tuple[int, ...], None] = {}
         self.known: list[_Known] = []
         self.failed = 0
 
@@ -297,7 +297,7 @@ def forget() -> None:
 _NUMBER: Any = object()
 
 
-def apart(signature: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+def split_sizes(signature: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     """A signature as a family and its numbers."""
     family, numbers = list(signature[:HEAD]), list[int]()
     for part in signature[HEAD:]:
@@ -319,7 +319,7 @@ def find(signature: tuple[Any, ...]) -> Way | None:
     recent = _recent.get(signature)
     if recent is not None:
         return recent
-    key, numbers = apart(signature)
+    key, numbers = split_sizes(signature)
     family = _families.get(key)
     if family is None:
         return None
@@ -338,17 +338,17 @@ def find(signature: tuple[Any, ...]) -> Way | None:
 
 def note(signature: Sequence[Any], nodes: Sequence[UOp], made: list[UOp], record: Record) -> None:
     """A method was called, and there was no recipe: `made` is what it made of these nodes."""
-    key, numbers = apart(signature)
+    key, numbers = split_sizes(signature)
     family = _families.get(key)
     if family is None:
         if len(_families) >= MOST_FAMILIES:
             for old in list(_families)[: MOST_FAMILIES // 2]:
                 _families.pop(old, None)
         family = _families[key] = _Family()
-    if family.failed >= MOST_FAILED or numbers in family.seen:
+    if family.failed >= MOST_FAILED or numbers in family.visited:
         return
     growth = _growth_of(family, numbers)
-    seen = family.seen = {**family.seen, numbers: None}  # another thread may look at the old one
+    seen = family.visited = {**family.visited, numbers: None}  # another thread may look at the old one
     if len(seen) > MOST_SEEN:
         del seen[next(iter(seen))]
     if growth is None:
@@ -368,14 +368,14 @@ def _growth_of(family: _Family, numbers: tuple[int, ...]) -> Growth | None:
         n = growth.number(numbers)
         if n is not None:
             return growth.reaching(n) if n > growth.most else None
-    alike: dict[tuple[int, ...], tuple[int, ...]] = {}  # places that differ → where they do in one other
-    for other in reversed(family.seen):
+    same_steps: dict[tuple[int, ...], tuple[int, ...]] = {}  # places that differ → where they do in one other
+    for other in reversed(family.visited):
         differ = tuple([place for place, number in enumerate(numbers) if other[place] != number])
-        if differ in alike:
-            found = grown((numbers, other, alike[differ]), frozenset())
+        if differ in same_steps:
+            found = grown((numbers, other, same_steps[differ]), frozenset())
             if found is not None:
                 return found
-        alike[differ] = other
+        same_steps[differ] = other
     return None
 
 

@@ -93,14 +93,14 @@ def read_from(node: UOp, device: Devices) -> UOp:
     It gives what lies in memory one after the other; movements that change the order are made on `device`.
     """
     moves = chain_to(node)
-    inner = next((place for place, move in enumerate(moves) if place_in_order(move)), len(moves))
+    inner = next((place for place, move in enumerate(moves) if contiguous_offset(move)), len(moves))
     result = copied(moves[inner] if inner < len(moves) else base_of(node), device)
     for move in reversed(moves[:inner]):
         result = move.replace(src=(result, *move.src[1:]))
     return result
 
 
-def place_in_order(node: UOp) -> tuple[UOp, int] | None:
+def contiguous_offset(node: UOp) -> tuple[UOp, int] | None:
     """The memory that a view looks at and the number of its first element there, if its elements follow
     each other."""
     base, tracker = base_and_tracker(peel(node))

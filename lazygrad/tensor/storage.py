@@ -92,7 +92,7 @@ class Storage:
             overdue.note(self)
 
     def _overdue_node(self) -> UOp | None:
-        """The newest version, if as many writes still wait; see `Written`."""
+        """The newest version, if as many writes still wait; see `Writable`."""
         if not self.views():
             return None
         self.refresh()
@@ -146,7 +146,7 @@ class Storage:
 MOST_WAITING = 2
 
 
-class Written(Protocol):
+class Writable(Protocol):
     """What is written in place: memory, or a tensor that is not in memory."""
 
     def _overdue_node(self) -> UOp | None:
@@ -157,26 +157,26 @@ class _Overdue(threading.local):
     """What has more writes that wait, of this thread."""
 
     def __init__(self) -> None:
-        self.written: dict[int, weakref.ref[Written]] = {}
+        self.writes: dict[int, weakref.ref[Writable]] = {}
 
-    def note(self, written: Written) -> None:
+    def note(self, written: Writable) -> None:
         # A capture computes what it has written at its end; what is overdue outside is no part of it.
         if observing.by is None:
-            self.written[id(written)] = weakref.ref(written)
+            self.writes[id(written)] = weakref.ref(written)
 
     def take(self, together: bool) -> list[UOp]:
         """What is to be computed, once. What several ranks have waits until they compute `together`."""
         if together:  # what only garbage holds is none of what all ranks compute
             gc.collect()
         found, several = [], world().size > 1
-        for key, ref in list(self.written.items()):
+        for key, ref in list(self.writes.items()):
             written = ref()
             node = written._overdue_node() if written is not None else None
             if node is not None:
                 if several and not together and isinstance(device_of(node), tuple):
                     continue
                 found.append(node)
-            del self.written[key]
+            del self.writes[key]
         return found
 
 

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 from ..config import CHECK, DEBUG, TRACEMETA, Decided
 from ..device import Device
 from ..ir.uop import UOp, origin
+from .argument_types import Contract
 from .arguments import FAILURES, explained
 from .autocasting import autocasting
 from .file_values import in_memory
-from .kinds import Contract
 from .names import own_names, renamed_arguments
 from .tracebacks import shorten, shows_all, wraps_only
 from .views import as_new, gives_views
@@ -131,7 +131,7 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
         nonlocal contract, unchecked
         try:
             try:
-                if kwargs or len(args) > unchecked or not args or not hasattr(args[0], "_held"):
+                if kwargs or len(args) > unchecked or not args or not hasattr(args[0], "_uop_or_call"):
                     if contract is None:
                         contract = Contract(function)
                         unchecked = contract.unchecked

@@ -43,19 +43,19 @@ def shorten(error: BaseException, depth: int = 1) -> None:
 
 
 def _shortened(entries: types.TracebackType | None) -> types.TracebackType | None:
-    kept: list[types.TracebackType] = []
+    retained: list[types.TracebackType] = []
     ours: types.TracebackType | None = None
     while entries is not None:
         code = entries.tb_frame.f_code
         if not code.co_filename.startswith(PACKAGE):
-            kept.append(entries)
+            retained.append(entries)
             ours = None
         elif ours is None and code not in _wrappers:
             ours = entries
         entries = entries.tb_next
     if ours is not None:
-        kept.append(ours)
+        retained.append(ours)
     result: types.TracebackType | None = None
-    for entry in reversed(kept):
+    for entry in reversed(retained):
         result = types.TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return result

@@ -42,8 +42,8 @@ def as_new(result: Any, tensor: type, given: Iterable[Any]) -> Any:
     made of numbers alone is on the device of what was given.
     """
     if isinstance(result, tensor):
-        result = _apart(result, given)
-        if device_of(result._held) is None:
+        result = _unaliased(result, given)
+        if device_of(result._uop_or_call) is None:
             result = _beside(result, tensor, given)
         result._own = True
         return result
@@ -52,7 +52,7 @@ def as_new(result: Any, tensor: type, given: Iterable[Any]) -> Any:
     return result
 
 
-def _apart(result: Any, given: Iterable[Any]) -> Any:
+def _unaliased(result: Any, given: Iterable[Any]) -> Any:
     """The result, or the same value as a tensor of its own where it is, or looks at, what was given."""
     storage = result._storage
     if storage is not None and len(storage.tensors) > 1:

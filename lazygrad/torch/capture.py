@@ -32,8 +32,8 @@ from ..tensor.modes import usual_modes
 from ..tensor.random import sampling
 from ..tensor.storage import is_view
 from .dtypes import from_torch_dtype, to_torch_dtype
-from .kept import LEAST, POOL, Kept
-from .memory import Lying, flat, in_order, laid, lying, lying_now, on_memory, seen
+from .memory import Lying, flat, in_order, laid, lying, lying_now, on_memory, viewed
+from .recycled import LEAST, POOL, RecycledMemory
 from .sizes import Sizes
 
 #: Gets lazygrad tensors, and numbers; gives a list of them.
@@ -44,7 +44,7 @@ class _Result(NamedTuple):
     """An output of the graph: a new tensor, which the kernels fill; an input; or a number, or None.
 
     shape, stride, dtype   of a new tensor      slot      its place among the outputs of the kernels
-    kept                   its memory, where that is kept from call to call
+    recycled               its memory, where that is kept from call to call
     given                  which input it is, or (with a stride) a view of, which begins at `offset`
     constant               what else it is
     said, order            of what has other sizes in each call: a tensor with symbolic sizes, or a number;
@@ -55,7 +55,7 @@ class _Result(NamedTuple):
     shape: tuple[int, ...] = ()
     stride: tuple[int, ...] = ()
     dtype: torch.dtype = torch.float32
-    kept: Kept | None = None
+    recycled: RecycledMemory | None = None
     given: int = -1
     offset: int = 0
     constant: Any = None
@@ -97,9 +97,9 @@ class Capture:
                 assert way is not None  # holes are gone
                 if sizes is not None and sizes.varies(number):
                     shape = sizes.shapes[number]
-                    values[number] = seen(tensor[: math.prod(shape)], way._replace(shape=shape))
+                    values[number] = viewed(tensor[: math.prod(shape)], way._replace(shape=shape))
                 else:
-                    values[number] = seen(tensor, way)
+                    values[number] = viewed(tensor, way)
             made = self._laid(function, values)
             if any(tensor._node() is not node for tensor, node in zip(given, before, strict=True)):
                 raise NotImplementedError("a function that writes its arguments")
@@ -173,7 +173,7 @@ class Capture:
                 way = _way(shape, said)
                 dtype = to_torch_dtype(value.dtype)
                 large = math.prod(shape) * value.dtype.itemsize >= LEAST
-                kept = Kept(way.shape, way.stride, dtype, POOL) if large else None
+                kept = RecycledMemory(way.shape, way.stride, dtype, POOL) if large else None
                 slot = _slot(_own(laid(value, way)), made)
                 self.results.append(_Result(slot, way.shape, way.stride, dtype, kept))
         return made
@@ -225,8 +225,8 @@ class Capture:
             if result.slot < 0:
                 found.append(self._other(result, inputs))
                 continue
-            if result.kept is not None:
-                made = result.kept.tensor()
+            if result.recycled is not None:
+                made = result.recycled.tensor()
             elif result.said is None:
                 made = torch.empty_strided(result.shape, result.stride, dtype=result.dtype)
             else:

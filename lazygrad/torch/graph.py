@@ -146,11 +146,13 @@ class GraphFunction:
         ]
         self._inputs = [self.number[node] for node in self.placeholders]
         #: the tensors that the graph holds, shared with PyTorch
-        self._held = {self.number[node]: _held(module, node) for node in nodes if node.op == "get_attr"}
+        self._attributes = {
+            self.number[node]: _attribute(module, node) for node in nodes if node.op == "get_attr"
+        }
         self._steps = [self._step(node) for node in nodes if node.op == "call_function"]
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
-        made: dict[int, Any] = {**self._held, **dict(zip(self._inputs, values, strict=True))}
+        made: dict[int, Any] = {**self._attributes, **dict(zip(self._inputs, values, strict=True))}
         for step in self._steps:
             made[step.number] = _done(step, made)
         found = [filled(result, made) for result in self._results]
@@ -173,7 +175,7 @@ class GraphFunction:
         graph is made, and nothing is computed.
         """
         found: dict[fx.Node, str] = {}
-        made: dict[int, Any] = dict(self._held)
+        made: dict[int, Any] = dict(self._attributes)
         for node in self.placeholders:
             made[self.number[node]] = _example(node)
         with _without_values(), usual_modes():
@@ -227,7 +229,7 @@ def _no_row(*args: Any, **kwargs: Any) -> Any:
     raise NotImplementedError("it is not in the table of operations")
 
 
-def _held(module: fx.GraphModule, node: fx.Node) -> Any:
+def _attribute(module: fx.GraphModule, node: fx.Node) -> Any:
     """A tensor that a graph holds."""
     value: Any = module
     for part in str(node.target).split("."):

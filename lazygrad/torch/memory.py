@@ -67,7 +67,7 @@ def on_memory(x: torch.Tensor) -> Tensor:
     return Tensor.from_torch(flat(x))
 
 
-def seen(memory: Tensor, how: Lying) -> Tensor:
+def viewed(memory: Tensor, how: Lying) -> Tensor:
     """What lies so in memory, as the tensor that it is."""
     if how.is_contiguous:
         return memory.reshape(how.shape)

@@ -17,7 +17,7 @@ from .aliases import without_looks
 from .capture import Capture, Compute
 from .graph import GraphFunction
 from .memory import without_holes
-from .sizes import Seen, Sizes, sources_of
+from .sizes import Sizes, SymbolSizes, sources_of
 from .table import is_random
 
 #: Calls of what was captured for many sizes that are compared with PyTorch.
@@ -51,7 +51,7 @@ class Replayed:
         #: whether signs may be turned in one call and not in another: no guard holds those of gradients
         self.asks_signs = False
         self._guarded = bool(given) and all(map(_has_one_shape, given))
-        self._seen = Seen(sources_of(given))
+        self._sizes = SymbolSizes(sources_of(given))
         self._sized: list[Capture] = []
         #: how often what is captured for many sizes is still compared; -1: sizes are captured one by one
         self._checks = CHECKS if check is not None else -1
@@ -86,8 +86,8 @@ class Replayed:
         """The results by a capture for many sizes, from the second combination of sizes on; None without."""
         capture = next((each for each in self._sized if each.has_room(inputs)), None)
         if capture is None:
-            self._seen.note(inputs)
-            if not (groups := self._seen.groups()):
+            self._sizes.note(inputs)
+            if not (groups := self._sizes.groups()):
                 return None
         try:
             if capture is None:
@@ -104,7 +104,7 @@ class Replayed:
             return None
         if self._checks > 0 and self.check is not None:
             self._checks -= 1
-            if not _alike(found, self.check, inputs):
+            if not _close(found, self.check, inputs):
                 self._checks, self._sized = -1, []
                 return None
         return found
@@ -120,7 +120,7 @@ def _has_one_shape(said: Any) -> bool:
     return isinstance(said, torch.Tensor) and all(isinstance(size, int) for size in said.shape)
 
 
-def _alike(found: Sequence[Any], check: Callable[..., Any], inputs: Sequence[Any]) -> bool:
+def _close(found: Sequence[Any], check: Callable[..., Any], inputs: Sequence[Any]) -> bool:
     """Whether results differ by rounding only from what PyTorch computes."""
     try:
         expected = check(*inputs)

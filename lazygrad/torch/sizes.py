@@ -20,20 +20,20 @@ LEAST_BOUND = 64
 
 
 class Source(NamedTuple):
-    """Where a call says what a symbol is: input `place`, or its size along an axis, is so much `more`."""
+    """Where a call says what a symbol is: input `position`, or its size along an axis, is so much `more`."""
 
-    place: int
+    position: int
     axis: int | None
     more: int
 
     def read(self, values: Sequence[Any]) -> int:
         """What the symbol is in a call."""
-        value = values[self.place]
+        value = values[self.position]
         number: int = value if self.axis is None else value.shape[self.axis]
         return number - self.more
 
 
-class Seen:
+class SymbolSizes:
     """What the symbols were in the calls that no capture was for.
 
     Symbols that were equal in each of them are one Variable: PyTorch has one for the length of every tensor
@@ -156,7 +156,7 @@ class Sizes:
 
 def _name(source: Source) -> str:
     """That of a Variable in the place of a symbol."""
-    return f"size{source.place}" if source.axis is None else f"size{source.place}_{source.axis}"
+    return f"size{source.position}" if source.axis is None else f"size{source.position}_{source.axis}"
 
 
 def _symbol_and_more(expr: Any) -> tuple[Any, int] | None:

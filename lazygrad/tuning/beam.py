@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 from ..codegen.compile import compile_kernel, stages
 from ..codegen.differences import differing, values_of
+from ..codegen.direct_kernels import is_direct, kind_of, name_of
 from ..codegen.intervals import roundings
 from ..codegen.nests import has_nests
 from ..codegen.opt import Loops, Opt, choose
 from ..codegen.opt.search import Found, Opts, Space, rank, search
 from ..codegen.opt.text import parse_opts
 from ..codegen.predict import predict
-from ..codegen.written import is_written, kind_of, name_of
 from ..config import BEAM, BEAM_KEEPS_ORDER, BEAM_TIMEOUT_SEC, DEBUG, NOOPT, THREADS
 from ..device import Buffer, CompiledDevice
 from ..dtype import DTYPES_BY_NAME
@@ -76,7 +76,7 @@ def opts_for(device: CompiledDevice, ast: UOp) -> Sequence[Opt] | None:
     found = tune(device, ast, BEAM.value, keep_order=bool(BEAM_KEEPS_ORDER))
     if found.note and DEBUG >= 2:
         print(f"{found.name}: {found.note}")
-    return None if is_written(ast) or has_nests(ast) else found.opts
+    return None if is_direct(ast) or has_nests(ast) else found.opts
 
 
 def tune(
@@ -88,7 +88,7 @@ def tune(
                 it measured is kept, and the next search goes on from there
     keep_order  try only lists with which each float sum is added up as with the heuristic's: no bit changes
     """
-    if is_written(ast):
+    if is_direct(ast):
         return Tuned(name_of(ast), (), 0.0, (), 0.0, note=f"{kind_of(ast)} has no loops to change")
     if has_nests(ast):
         name = dict(_until(stages(ast, device.renderer, ()), "lower"))["lower"].arg.name

@@ -58,7 +58,7 @@ class Timer:
 
     def load(self, record: dict[str, Any]) -> Any:
         spec, _ = spec_of(record)
-        key = spec.src, spec.pieces
+        key = spec.src, spec.thread_chunks
         if key not in self.loaded:
             self.loaded[key] = self.device.load(spec, self.device.compile(spec))
         return self.loaded[key]

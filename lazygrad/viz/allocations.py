@@ -163,7 +163,7 @@ class Allocations:
         for name, tensor in (*module.named_parameters(), *module.named_buffers()):
             self._names[id(tensor)] = [weakref.ref(tensor), f"{kind}.{name}", PATIENCE]
 
-    def look_for_holders(self) -> None:
+    def name_holders(self) -> None:
         """Give the blocks their names of those tensors that have memory now."""
         for key, (reference, name, patience) in list(self._names.items()):
             tensor = reference()

@@ -25,7 +25,7 @@ class FieldError(ValueError):
     def __init__(self, wanted: str, value: Any) -> None:
         shown = repr(value)
         super().__init__(f"is {shown[:40]}{'...' * (len(shown) > 40)}, not {wanted}")
-        self.place: list[str | int] = []
+        self.path: list[str | int] = []
 
     @classmethod
     def of_fields(cls, what: str, names: Sequence[str]) -> FieldError:
@@ -35,7 +35,7 @@ class FieldError(ValueError):
         return found
 
     def __str__(self) -> str:
-        path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in reversed(self.place))
+        path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in reversed(self.path))
         return f"{path.lstrip('.') or 'it'} {self.args[0]}"
 
 
@@ -62,7 +62,7 @@ def count(value: Any, lengths: Lengths) -> None:
         raise FieldError("a count", value)
 
 
-def place_in(name: str, least: int = -1) -> Check:
+def row_in(name: str, least: int = -1) -> Check:
     """The number of a row of the list of this name; -1 is none."""
 
     def check(value: Any, lengths: Lengths) -> None:
@@ -99,7 +99,7 @@ def many(inner: Check) -> Check:
             for at, each in enumerate(value):  # noqa: B007 - the place of what is wrong
                 inner(each, lengths)
         except FieldError as error:
-            error.place.append(at)
+            error.path.append(at)
             raise
 
     return check
@@ -119,7 +119,7 @@ def row(*inner: Check, last: Check | None = None) -> Check:
                 at = len(inner)
                 last(value[at], lengths)
         except FieldError as error:
-            error.place.append(at)
+            error.path.append(at)
             raise
 
     return check
@@ -133,7 +133,7 @@ def names_to(inner: Check) -> Check:
             try:
                 inner(each, lengths)
             except FieldError as error:
-                error.place.append(name)
+                error.path.append(name)
                 raise
 
     return check
@@ -154,7 +154,7 @@ def fields(wanted: dict[str, Check], optional: dict[str, Check] | None = None) -
             try:
                 known[name](each, lengths)
             except FieldError as error:
-                error.place.append(name)
+                error.path.append(name)
                 raise
 
     return check
@@ -162,7 +162,7 @@ def fields(wanted: dict[str, Check], optional: dict[str, Check] | None = None) -
 
 # ---- the format ----
 
-call, name, kernel = place_in("calls"), place_in("names"), place_in("kernels")
+call, name, kernel = row_in("calls"), row_in("names"), row_in("kernels")
 pair = row(number, number)
 memory = many(row(whole, count))  # [number of the memory, bytes]
 #: A page of a Recording (`pages.py`): the lines are [mark, text].
@@ -190,25 +190,25 @@ def loops(value: Any, lengths: Lengths, depth: int = 0) -> None:
 def text_loops(value: Any, lengths: Lengths) -> None:
     """Loops of a text: [name, extent, kind, number, the loop around (-1), first line, last line]."""
     there = {"loops": len(value) if type(value) is list else 0}
-    many(row(text, text, text, text, place_in("loops"), whole, whole))(value, {**lengths, **there})
+    many(row(text, text, text, text, row_in("loops"), whole, whole))(value, {**lengths, **there})
 
 
 def graph(value: Any, lengths: Lengths) -> None:
     """What a graph was when it was planned (`graphs.py`); a node reads some that stand before it."""
     nodes = value.get("nodes") if type(value) is dict else None
     there = {**lengths, "nodes": len(nodes) if type(nodes) is list else 0}
-    fields({"at": number, "nodes": many(NODE), "roots": many(place_in("nodes", 0)), "left_out": count})(
+    fields({"at": number, "nodes": many(NODE), "roots": many(row_in("nodes", 0)), "left_out": count})(
         value, there
     )
     for at, each in enumerate(value["nodes"]):
         if any(source >= at for source in each[8]):
             error = FieldError(f"numbers of nodes before {at}", each[8])
-            error.place += [8, at, "nodes"]
+            error.path += [8, at, "nodes"]
             raise error
 
 
 #: [op, dtype, shape, bytes, device, argument, call, layer, what it reads]
-NODE = row(text, text, text, null_or(number), text, text, call, name, many(place_in("nodes", 0)))
+NODE = row(text, text, text, null_or(number), text, text, call, name, many(row_in("nodes", 0)))
 #: What there is to see of a kernel (`details.py`).
 DETAILS = fields(
     {
@@ -258,7 +258,7 @@ RECORDING = fields(
         "kernels": many(
             fields(
                 {
-                    "number": place_in("kernels", 0),
+                    "number": row_in("kernels", 0),
                     **dict.fromkeys(("name", "kind", "device", "shape"), text),
                     "calls": many(call),
                     "runs": count,
@@ -276,22 +276,22 @@ RECORDING = fields(
                 {
                     "plan": whole,
                     "place": whole,
-                    "kernel": place_in("kernels", 0),
+                    "kernel": row_in("kernels", 0),
                     "writes": memory,
                     "reads": memory,
                     "sizes": many(row(count, text, count)),
                     "ends": many(row(text, whole, call)),
                     "kept": many(row(count, call)),
                 },
-                {"without": many(place_in("without"))},
+                {"without": many(row_in("without"))},
             )
         ),
         # [kind, begin, duration, thread, device, what] in microseconds; what: the number of a kernel, or -1
         # minus that of a name; of a capture and of a replay a seventh: the capture's number
         "events": many(
             row(
-                text, number, number, place_in("threads", 0), place_in("names", 0), kernel_or("names", -1),
-                last=place_in("captures"),
+                text, number, number, row_in("threads", 0), row_in("names", 0), kernel_or("names", -1),
+                last=row_in("captures"),
             )
         ),
         # [begin, end (null: not freed), bytes, device, kernel that wrote it first, call, what it is (a name),
@@ -299,7 +299,7 @@ RECORDING = fields(
         # -1: unknown, or -2 minus the number of a capture), the attribute of a module that holds it (a name)]
         "allocations": many(
             row(
-                number, null_or(number), count, place_in("names", 0), kernel, call, place_in("names", 0),
+                number, null_or(number), count, row_in("names", 0), kernel, call, row_in("names", 0),
                 call, null_or(number), kernel_or("captures", -2), name,
             )
         ),
@@ -310,7 +310,7 @@ RECORDING = fields(
                 {
                     "at": number,
                     "what": text,
-                    "device": place_in("names", 0),
+                    "device": row_in("names", 0),
                     "bytes": count,
                     "times": count,
                     "steps": many(kernel),
@@ -326,7 +326,7 @@ RECORDING = fields(
     {
         # how graphs became kernels
         "plans": many(
-            fields({"graph": place_in("graphs", 0), "plans": many(whole), "kernels": count, **STEPS})
+            fields({"graph": row_in("graphs", 0), "plans": many(whole), "kernels": count, **STEPS})
         ),
         # what plans would be without a boundary (`planning.py`); of numbers those now and those then
         "without": many(
@@ -363,11 +363,11 @@ def check_recording(found: Any) -> None:
         last = end
     if "ranks" in found and last != lengths["threads"]:
         error = FieldError(f"the ranks of all {lengths['threads']} threads", found["ranks"])
-        error.place.append("ranks")
+        error.path.append("ranks")
         raise error
 
 
 def _of_rank(at: int, what: str, each: dict[str, Any]) -> FieldError:
     error = FieldError(f"the first and the last of its {what}", each[what])
-    error.place += [what, at, "ranks"]
+    error.path += [what, at, "ranks"]
     return error

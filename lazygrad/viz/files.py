@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from ..nn.formats.writing import written_whole
+from ..nn.formats.writing import atomic_file
 from .fields import FieldError, check_recording
 
 FORMAT, VERSION = "lazygrad recording", 2
@@ -29,7 +29,7 @@ def write_recording(rows: dict[str, Any], path: str | os.PathLike[str]) -> None:
     where = Path(path)
     where.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"format": FORMAT, "version": VERSION, **rows}, separators=(",", ":")).encode()
-    with written_whole(where) as file:
+    with atomic_file(where) as file:
         file.write(gzip.compress(text, 5) if where.suffix == ".gz" else text)
 
 

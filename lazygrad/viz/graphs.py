@@ -17,7 +17,7 @@ from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp, toposort
 from ..locks import WeakKeys
 from ..nn.module import Module, Watcher
-from ..schedule.in_memory import is_held
+from ..schedule.in_memory import is_materialized
 from ..schedule.lifted_numbers import constant_below
 from ..schedule.versions import effective
 from ..shape.rules import shape_of
@@ -173,7 +173,9 @@ class GraphNotes:
 
 def _sources(node: UOp) -> list[UOp]:
     """What a node reads: memory where that is computed already."""
-    return [] if is_held(node) or node.op is Ops.KERNEL else [effective(source) for source in node.src]
+    return (
+        [] if is_materialized(node) or node.op is Ops.KERNEL else [effective(source) for source in node.src]
+    )
 
 
 def _is_beside(node: UOp) -> bool:

@@ -101,13 +101,13 @@ def _product(turns: Sequence[int] | None) -> int:
 
 
 def _times(found: Sequence[MachineLoop], number: int, loops: Sequence[TextLoop]) -> list[int] | None:
-    turns: list[int] = []
+    iterations: list[int] = []
     while number >= 0:
         if found[number].loop < 0:
             return None
-        turns.insert(0, loops[found[number].loop].turns)
+        iterations.insert(0, loops[found[number].loop].iterations)
         number = found[number].around
-    return turns
+    return iterations
 
 
 def _depth(found: Sequence[MachineLoop], number: int) -> int:

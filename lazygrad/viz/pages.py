@@ -35,7 +35,7 @@ class Page(NamedTuple):
     lines: tuple[tuple[str, str], ...]
     form: int
     rule: str = ""
-    place: str = ""
+    location: str = ""
 
 
 def pages(recording: Recording, full: bool = False, fold: bool = False) -> list[Page]:
@@ -48,12 +48,12 @@ def pages(recording: Recording, full: bool = False, fold: bool = False) -> list[
     kind = ""
     for number, form in enumerate(recording.forms):
         heading = f"form {form.number}, after {form.name}: {form.promise}"
-        told = _told(form.rewrites if full else form.rewrites[:STEPS])
+        told = _grouped(form.rewrites if full else form.rewrites[:STEPS])
         for place, (lines, step, times) in enumerate(told, 1):
             again = f", {times} times" if times > 1 else ""
             where = f"{form.name}, rewrite {place} of {len(told)}{again}"
-            rule = f"{step.rule}   ({step.place})" if step.place else step.rule
-            found.append(Page(f"{where}: {rule}", _cut(lines, full), number, step.rule, step.place))
+            rule = f"{step.rule}   ({step.location})" if step.location else step.rule
+            found.append(Page(f"{where}: {rule}", _cut(lines, full), number, step.rule, step.location))
         if len(form.rewrites) > STEPS and not full:
             heading += f" (and {len(form.rewrites) - STEPS} more rewrites: --full shows them)"
         now, shape = form_text(form), _kind(form)
@@ -70,7 +70,7 @@ def page_rows(recording: Recording, steps: Sequence[Page]) -> list[dict[str, Any
             "form": recording.forms[page.form].number,
             "heading": page.heading,
             "rule": page.rule,
-            "place": page.place,
+            "place": page.location,
             "lines": [list(line) for line in page.lines],
         }
         for page in steps
@@ -178,7 +178,7 @@ def _cut(lines: Sequence[tuple[str, str]], full: bool) -> tuple[tuple[str, str],
 # *** a rewrite
 
 
-def _told(rewrites: Sequence[Rewrite]) -> list[tuple[list[tuple[str, str]], Rewrite, int]]:
+def _grouped(rewrites: Sequence[Rewrite]) -> list[tuple[list[tuple[str, str]], Rewrite, int]]:
     """(lines, rewrite, how often), each different one once, in the order of its first time."""
     found: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Rewrite, int]] = {}
     known: set[UOp] = set()

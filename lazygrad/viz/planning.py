@@ -49,7 +49,7 @@ def add_plans(rows: dict[str, Any], session: Session, seconds: float) -> None:
     rows["plans"], rows["without"] = [], []
     noted: list[tuple[Planned, list[int]]] = []
     left_out = 0
-    for number, again in sorted(session.asked, key=lambda each: -len(each[1].rows)):
+    for number, again in sorted(session.requests, key=lambda each: -len(each[1].rows)):
         if len(rows["plans"]) >= MOST or time.monotonic() > end:
             left_out += 1
             continue
@@ -147,7 +147,7 @@ def _add_what_if(
             except _REFUSED as error:
                 without = Without("", f"it cannot be planned: {error}")
             known[alike] = len(rows["without"])
-            rows["without"].append(_told(session, planned.template, without, costs))
+            rows["without"].append(_described(session, planned.template, without, costs))
         found[number][output] = known[alike]
     missing = sum(each < 0 for ends in found.values() for each in ends)
     if missing:
@@ -163,26 +163,26 @@ def _through_memory(kernels: list[KernelTemplate], number: int, output: int) -> 
     return made.size * made.dtype.itemsize * (1 + boundary.readers)
 
 
-def _told(
+def _described(
     session: Session, template: Template, without: Without, costs: dict[Key, _Cost | None]
 ) -> dict[str, Any]:
-    told: dict[str, Any] = {"wanted": without.wanted, "refused": without.refused}
+    described: dict[str, Any] = {"wanted": without.wanted, "refused": without.refused}
     if without.template is None or without.refused:
-        return told
+        return described
     now = Counter(_key(kernel) for kernel in template.kernels)
     then = Counter(_key(kernel) for kernel in without.template.kernels)
     gone, come = now - then, then - now
-    told["kernels"] = [gone.total(), come.total()]
+    described["kernels"] = [gone.total(), come.total()]
     before, after = _sum(gone, costs), _sum(come, costs)
     if before is None or after is None:
-        return told
-    told["cycles"] = [round(before.cycles), round(after.cycles)]
-    told["operations"] = [before.operations, after.operations]
-    told["bytes"] = [before.nbytes, after.nbytes]
+        return described
+    described["cycles"] = [round(before.cycles), round(after.cycles)]
+    described["operations"] = [before.operations, after.operations]
+    described["bytes"] = [before.nbytes, after.nbytes]
     measured = _measured(session, gone)
     if measured and before.cycles:
-        told["seconds"] = [measured, measured * after.cycles / before.cycles]
-    return told
+        described["seconds"] = [measured, measured * after.cycles / before.cycles]
+    return described
 
 
 def _sum(kernels: Counter[Key], costs: dict[Key, _Cost | None]) -> _Cost | None:

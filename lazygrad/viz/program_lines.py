@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..codegen.predict import turns_of
+from ..codegen.predict import iterations_of
 from ..ir.expression import render
 from ..ir.ops import Ops
 from ..ir.rewrite import observe
@@ -33,7 +33,7 @@ class TextLoop:
     kind: str
     number: str
     around: int
-    turns: int
+    iterations: int
     first: int
     last: int
 
@@ -45,21 +45,23 @@ class TextLoop:
 
 def loops_of_text(spec: ProgramSpec, renderer: Renderer) -> list[TextLoop]:
     """The loops of a program's text, outer ones first; none where the text has not been made by rows."""
-    told: list[tuple[UOp, str]] = []
+    labelled: list[tuple[UOp, str]] = []
 
     def note(by: str, place: str, node: UOp, text: object) -> None:
         if by == "render" and isinstance(text, str):
-            told.append((node, text))
+            labelled.append((node, text))
 
     with observe(note):
         source = renderer.render(spec.name, spec.uops)
-    return _loops(told, source.splitlines(), loop_names([node for node, _ in told])) if told else []
+    return (
+        _loops(labelled, source.splitlines(), loop_names([node for node, _ in labelled])) if labelled else []
+    )
 
 
 def _loops(told: Sequence[tuple[UOp, str]], lines: Sequence[str], names: dict[UOp, str]) -> list[TextLoop]:
-    places: dict[str, list[int]] = {}
+    lines_of: dict[str, list[int]] = {}
     for number, line in enumerate(lines):
-        places.setdefault(line, []).append(number)
+        lines_of.setdefault(line, []).append(number)
     found: list[TextLoop] = []
     open_loops: list[int] = []
     launch: list[int] = []
@@ -67,7 +69,7 @@ def _loops(told: Sequence[tuple[UOp, str]], lines: Sequence[str], names: dict[UO
     for node, text in told:
         begin = -1
         for line in text.splitlines():
-            where = places.get(line, ()) if line.strip() else ()
+            where = lines_of.get(line, ()) if line.strip() else ()
             next_one = bisect_left(where, at)
             if next_one == len(where):
                 continue
@@ -86,7 +88,9 @@ def _loops(told: Sequence[tuple[UOp, str]], lines: Sequence[str], names: dict[UO
             else:
                 extent = f"{render(node.src[0])}..{render(node.src[1])}"
                 kind, axis = node.arg.kind.name, str(node.arg.id)
-                found.append(TextLoop(names[node], extent, kind, axis, around, turns_of(node), begin, at - 1))
+                found.append(
+                    TextLoop(names[node], extent, kind, axis, around, iterations_of(node), begin, at - 1)
+                )
                 open_loops.append(len(found) - 1)
         elif node.op is Ops.ENDRANGE and open_loops:
             open_loops.pop()

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..codegen.compile import PASSES, WRITTEN_PASSES, compile_kernel, prediction_of, stages
+from ..codegen.direct_kernels import is_direct
 from ..codegen.nests import has_nests
 from ..codegen.opt import ACTIONS, Loops, Opt, apply_opt
-from ..codegen.written import is_written
 from ..ir.rewrite import observe
 from ..ir.uop import UOp
 from ..renderer import Renderer
@@ -33,7 +33,7 @@ class Rewrite(NamedTuple):
 
     by: str
     rule: str
-    place: str
+    location: str
     before: UOp
     after: UOp
     whole: bool = False
@@ -83,20 +83,20 @@ def record(
         forms.append(Form(1, "tensor graph", "what was asked for", UOp.sink(*asked)))
     forms += planning
     forms.append(Form(2, "schedule", "one kernel: loads, one expression, stores", ast))
-    promises = {step.name: step for step in (WRITTEN_PASSES if is_written(ast) else PASSES)}
-    seen: list[Rewrite] = []
+    promises = {step.name: step for step in (WRITTEN_PASSES if is_direct(ast) else PASSES)}
+    recorded: list[Rewrite] = []
     applied: list[Opt] = []
     before: Any = ast
-    with observe(noting(seen)):
+    with observe(noting(recorded)):
         for name, value in stages(ast, renderer, opts, applied):
             made = tuple(value) if isinstance(value, list) else value
             if name == "apply opts" and not has_nests(ast):
-                seen.extend(_each_opt(before, applied, renderer))
+                recorded.extend(_each_opt(before, applied, renderer))
             if made is not before or not isinstance(made, UOp):
                 promise = promises[name]
-                forms.append(Form(promise.form, name, promise.promise, made, tuple(seen)))
+                forms.append(Form(promise.form, name, promise.promise, made, tuple(recorded)))
             before = made
-            seen.clear()
+            recorded.clear()
     spec = compile_kernel(ast, renderer, applied)
     predicted = prediction_of(ast, renderer.target, applied)
     said = "text for a compiler" + ("" if predicted is None else f"; {predicted}")
@@ -111,7 +111,7 @@ class PlanningRecorder:
     """
 
     def __init__(self) -> None:
-        self.asked: tuple[UOp, ...] = ()
+        self.requested: tuple[UOp, ...] = ()
         self.forms: list[Form] = []
         self._rewrites: list[Rewrite] = []
 
@@ -128,7 +128,7 @@ class PlanningRecorder:
             pass_observers.remove(self._passed)
 
     def _begin(self, wanted: Sequence[UOp]) -> None:
-        self.asked = tuple(wanted)
+        self.requested = tuple(wanted)
         self.forms.clear()
         self._rewrites.clear()
 

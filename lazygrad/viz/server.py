@@ -74,7 +74,7 @@ def application(recording: dict[str, Any], logs: Sequence[Path] = ()) -> Any:
         text = json.dumps(value, separators=(",", ":"), allow_nan=False)
         return answer("application/json", text.encode())
 
-    def kept(name: str, value: Any) -> Any:
+    def cached(name: str, value: Any) -> Any:
         """What does not change is written once."""
         if name not in texts:
             texts[name] = json.dumps(value, separators=(",", ":")).encode()
@@ -84,11 +84,11 @@ def application(recording: dict[str, Any], logs: Sequence[Path] = ()) -> Any:
         return Response(f"there is no such {what}", 404, HEADERS, "text/plain")
 
     async def all_of_it(request: Any) -> Any:
-        return kept("", whole)
+        return cached("", whole)
 
     async def part(request: Any) -> Any:
         name = request.path_params["name"]
-        return kept(name, recording[name]) if name in PARTS else missing("part")
+        return cached(name, recording[name]) if name in PARTS else missing("part")
 
     async def kernel(request: Any) -> Any:
         found = _row(recording["kernels"], request.path_params["number"])

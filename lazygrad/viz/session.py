@@ -23,17 +23,17 @@ from ..ir.ops import TRANSFERS, Ops
 from ..ir.uop import UOp
 from ..locks import WeakKeys
 from ..nn.module import watched
-from ..report.profile import code_at, short_path, written_shape
+from ..report.profile import code_at, output_shape, short_path
 from ..report.rows import copy_name, plain_name
-from ..schedule.graph import Asked
+from ..schedule.graph import Request
 from ..schedule.items import ScheduleItem
 from ..schedule.kernelize import collected_observers, plan_observers
 from ..schedule.versions import effective
 from ..shape.rules import shape_of
 from .allocations import Allocations
-from .asked import AskedAgain
 from .graphs import GraphNotes, LayerMarks
 from .ranks import rank_of
+from .requests import RecordedRequest
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Limits:
     nodes        of all graphs together           graphs       that differ
     walked       nodes that are looked at for that, those of graphs met again included
     arenas       that differ                      captures     of jits
-    alike        graphs that are looked at whose results have the same shapes and are made by the same calls
+    equal        graphs that are looked at whose results have the same shapes and are made by the same calls
     """
 
     events: int = 100_000
@@ -55,7 +55,7 @@ class Limits:
     nodes: int = 300_000
     graphs: int = 64
     walked: int = 1_000_000
-    alike: int = 2
+    equal: int = 2
     arenas: int = 256
     captures: int = 256
 
@@ -72,7 +72,7 @@ class Session:
         self.events: list[list[Any]] = []
         self.graphs: list[tuple[float, GraphNotes]] = []
         #: (the number of a graph, the same to be planned again)
-        self.asked: list[tuple[int, AskedAgain]] = []
+        self.requests: list[tuple[int, RecordedRequest]] = []
         #: kernels where they stand in plans: few objects each, of which `_item` makes the row
         self.items: list[tuple[Any, ...]] = []
         #: captures of jits, with the keys of kernels instead of their numbers
@@ -242,7 +242,7 @@ class Session:
             "name": name,
             "kind": "copy" if is_copy else "kernel",
             "device": key[0],
-            "shape": written_shape(item.ast, item.bufs),
+            "shape": output_shape(item.ast, item.bufs),
             "calls": [self._call(each) for each in item.metadata],
             "runs": 0,
             "seconds": 0.0,
@@ -270,11 +270,11 @@ class Session:
         """A graph is about to be planned."""
         limits = self.limits
         with self._lock:
-            self._memory.look_for_holders()
+            self._memory.name_holders()
             results = hash(tuple([(root.op, root.dtype, shape_of(root), _origin(root)) for root in roots]))
             self._wanted = None
             met = self._results[results] = self._results.get(results, 0) + 1
-            if met > limits.alike:
+            if met > limits.equal:
                 return
             if len(self.graphs) >= limits.graphs or self._walked >= limits.walked:
                 self._leave_out("graphs")
@@ -292,15 +292,15 @@ class Session:
                 self._wanted = len(self.graphs), list(roots)
             self.graphs.append((self._time(time.perf_counter()), graph))
 
-    def _collected(self, asked: Asked) -> None:
+    def _collected(self, asked: Request) -> None:
         """What is planned with the graph that was noted last."""
         with self._lock:
             if self._wanted is not None:
                 (number, roots), self._wanted = self._wanted, None
                 known = set(roots)
-                again = AskedAgain.of(roots, [root for root in asked.roots if root not in known])
+                again = RecordedRequest.of(roots, [root for root in asked.roots if root not in known])
                 if again is not None:
-                    self.asked.append((number, again))
+                    self.requests.append((number, again))
 
     def _placed(self, item: ScheduleItem, row: dict[str, Any]) -> None:
         """Where a kernel stands among those that were planned with it."""
@@ -313,7 +313,7 @@ class Session:
             memory += (memory_number(source), buffer.size, buffer.dtype)
         self.items.append(
             (
-                facts.get("turn", (-1, 0)),
+                facts.get("send_order", (-1, 0)),
                 row["number"],
                 tuple(memory),
                 facts.get("boundaries", ()),

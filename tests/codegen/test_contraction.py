@@ -13,7 +13,7 @@ from lazygrad import Tensor
 from lazygrad.codegen.evaluate import evaluate
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts, choose, contraction, facts, tiles
-from lazygrad.codegen.opt.contraction import candidates, packed_panels
+from lazygrad.codegen.opt.contraction import candidates, packed_tiles
 from lazygrad.codegen.opt.facts import Facts
 from lazygrad.config import Context
 from lazygrad.dtype import dtypes
@@ -32,7 +32,7 @@ CPU = Target(
 
 
 def chosen(ast, target=CPU):
-    return packed_panels(Facts.of(Loops.of(lower(ast))), target)[0]
+    return packed_tiles(Facts.of(Loops.of(lower(ast))), target)[0]
 
 
 def product(m, k, n, transposed_a=False, transposed_b=False, dtype=dtypes.float, summed=dtypes.float):
@@ -335,7 +335,7 @@ def test_what_is_chosen_is_legal(dtype, caches):
     for size in ((512, 512, 512), (16, 4096, 4096), (77, 33, 1000), (4096, 16, 5)):
         for order in ((False, False), (True, False), (False, True), (True, True)):
             loops = Loops.of(lower(product(*size, *order, dtype=dtype, summed=dtype)))
-            assert apply_opts(loops, packed_panels(Facts.of(loops), target)[0], target) is not None
+            assert apply_opts(loops, packed_tiles(Facts.of(loops), target)[0], target) is not None
 
 
 def test_rows_that_are_read_otherwise_too_are_not_packed():
@@ -395,7 +395,7 @@ def test_products(size, order, device, monkeypatch):
     a = np.array(contents[1]).reshape((k, m) if order[0] else (m, k))
     b = np.array(contents[2]).reshape((n, k) if order[1] else (k, n))
     expected = (a.T if order[0] else a) @ (b.T if order[1] else b)
-    assert staged(packed_panels(Facts.of(Loops.of(lower(ast))), opened(device).renderer.target)[0])
+    assert staged(packed_tiles(Facts.of(Loops.of(lower(ast))), opened(device).renderer.target)[0])
     assert run(ast, device, contents, opts=None) == [expected.reshape(-1).tolist()]
 
 
@@ -432,7 +432,7 @@ def test_small_ones_packed_all_the_same(ast, device, monkeypatch):
     monkeypatch.setattr(tiles, "WORST", math.inf)
     monkeypatch.setattr(facts, "FEW", 0)
     loops = Loops.of(lower(ast))
-    opts = packed_panels(Facts.of(loops), opened(device).renderer.target)[0]
+    opts = packed_tiles(Facts.of(loops), opened(device).renderer.target)[0]
     assert opts
     assert apply_opts(loops, opts, opened(device).renderer.target) is not None
     contents = random_contents(ast)
@@ -493,7 +493,7 @@ def check_random_contractions(device, seeds):
     for seed in seeds:
         ast = random_contraction(random.Random(seed))
         loops = Loops.of(lower(ast))
-        opts = packed_panels(Facts.of(loops), target)[0] if loops.axes else []
+        opts = packed_tiles(Facts.of(loops), target)[0] if loops.axes else []
         if not opts:
             continue
         packed += bool(staged(opts))

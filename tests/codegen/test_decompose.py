@@ -121,7 +121,7 @@ def test_every_row_is_shown_here() -> None:
         for before, _ in ROWS + LONG:
             decompose(before, machine_for(before))
         decompose(H.alu(Ops.FMOD, H), HalfLess())
-    silent = [rule for rule in decompositions if rule.place() not in fired]
+    silent = [rule for rule in decompositions if rule.file_and_line() not in fired]
     assert [str(rule) for rule in silent if rule not in refusals.rules] == []
 
 

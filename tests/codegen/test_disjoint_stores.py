@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor
-from lazygrad.codegen.disjoint_stores import threads_apart
+from lazygrad.codegen.disjoint_stores import disjoint_threads
 from lazygrad.codegen.lower import lower
 from lazygrad.config import Context
 from lazygrad.ir.args import AxisType
@@ -18,7 +18,7 @@ GRID = Target("", grid=True)
 def kinds(value: Tensor, target: Target = GRID) -> list[str]:
     """The output loops of the last kernel, and what they are on a target."""
     with Context(PLAN_FOR="cuda:sm_90"):
-        sink = threads_apart(lower(value.schedule()[-1].ast), target)
+        sink = disjoint_threads(lower(value.schedule()[-1].ast), target)
     ranges = [node for node in sink.toposort() if node.op is Ops.RANGE]
     found = [(node.arg.kind.name, node.src[0].arg) for node in ranges if node.arg.kind is not AxisType.REDUCE]
     return sorted(f"{name} {size}" for name, size in found)

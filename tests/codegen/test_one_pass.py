@@ -335,7 +335,7 @@ def test_a_value_that_is_wanted_in_two_dtypes_is_computed_once() -> None:
 
 def test_what_is_far_below_a_sum_is_not_looked_at(monkeypatch):
     seen: list[int] = []
-    monkeypatch.setattr(schedule_one_pass, "_parts_of", lambda ast: seen.append(len(ast.toposort())))
+    monkeypatch.setattr(schedule_one_pass, "_pattern_of", lambda ast: seen.append(len(ast.toposort())))
     x = Tensor.empty(2, 8, 6, 6)
     for _ in range(24):
         x = x * x.mean((2, 3), keepdim=True).sigmoid() + x

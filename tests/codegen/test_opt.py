@@ -454,7 +454,7 @@ def test_a_number_stays_with_its_axis():
     loops = apply_opt(loops, Opt(OptOps.UPCAST, 1, 2), CPU)
     loops = apply_opt(loops, Opt(OptOps.UNROLL, 0, 4), CPU)
     assert loops.sizes == (1, 4, 4)
-    assert loops.axes[1].parts == ((AxisType.UPCAST, 2), (AxisType.UPCAST, 4))
+    assert loops.axes[1].factors == ((AxisType.UPCAST, 2), (AxisType.UPCAST, 4))
 
 
 # *** the heuristic

@@ -8,6 +8,7 @@ import pytest
 
 from lazygrad import Tensor
 from lazygrad.codegen.compile import stages
+from lazygrad.codegen.cost_model import cycles, issued
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Loops, Opt, OptOps, heuristic
 from lazygrad.codegen.opt.facts import Facts
@@ -15,7 +16,6 @@ from lazygrad.codegen.opt.inline import all_inline
 from lazygrad.codegen.opt.planned import planned
 from lazygrad.codegen.opt.plans import plans
 from lazygrad.codegen.predict import predict
-from lazygrad.codegen.work import cycles, issued
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.renderer.llvmir import LLVMRenderer
@@ -58,7 +58,7 @@ def predicted(ast: UOp, on: LLVMRenderer) -> dict[str, tuple[float, float]]:
     for plan in plans(Facts.of(plain), on.target, loops):
         opts = plan.opts()
         program = dict(stages(ast, on, opts))["linearize"]
-        found[str(opts)] = cycles(plan.work(), on.target), predict(program, on.target)
+        found[str(opts)] = cycles(plan.loop_costs(), on.target), predict(program, on.target)
     return found
 
 

@@ -106,7 +106,7 @@ def test_pieces_do_each_matrix_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(renderer, "target", replace(renderer.target, threads=2))
     a = data(301, 8, 8, seed=3) + 4 * np.eye(8, dtype=np.float32)
     found = Tensor(a, device="CPU").inv()
-    assert all(k.spec.pieces > 1 for k in found.kernels() if k.name.startswith("lu"))
+    assert all(k.spec.thread_chunks > 1 for k in found.kernels() if k.name.startswith("lu"))
     np.testing.assert_allclose(found.numpy(), np.linalg.inv(a), rtol=1e-4, atol=1e-5)
 
 
@@ -166,7 +166,7 @@ def written(write: Any, *memory: list[float]) -> list[float]:
     renderer = PythonRenderer()
     p = Program(nodes, dtypes.float64, renderer)
     write(p, *nodes)
-    spec = ProgramSpec.of("example", renderer, p.written())
+    spec = ProgramSpec.of("example", renderer, p.program())
     device = Device["PYTHON"]
     buffers = [Buffer("PYTHON", len(m), dtypes.float64).allocate().copyin(np.array(m).data) for m in memory]
     device.load(spec, device.compiler.compile(spec.src))(
@@ -215,7 +215,7 @@ def test_tiles_cover_each_place_once(count: int) -> None:
             for n in range(size):
                 p.store(out, place + n, p.load(out, place + n) + 1.0)
 
-        p.tiles(1, p.place_of(p.load(out, 0)) + 1, 4, body)
+        p.tiles(1, p.index_of(p.load(out, 0)) + 1, 4, body)
 
     assert written(write, [float(count), *[0.0] * 8])[1:] == [1.0] * count + [0.0] * (8 - count)
 

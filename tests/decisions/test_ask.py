@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from lazygrad import Context, Tensor, TinyJit
-from lazygrad.decisions import DECISIONS, Asked, decide, observers, yes_or_no
+from lazygrad.decisions import DECISIONS, Decided, decide, observers, yes_or_no
 from tests.helpers import outputs_of_processes
 
 A = np.random.default_rng(0).standard_normal((33, 40)).astype(np.float32)
 
 
-def asked_of(program) -> list[Asked]:
+def asked_of(program) -> list[Decided]:
     """The decisions that a program asks for."""
-    found: list[Asked] = []
+    found: list[Decided] = []
     observers.append(found.append)
     try:
         with Context(CACHELEVEL=0):

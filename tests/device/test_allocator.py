@@ -37,7 +37,7 @@ def test_nolru_memory_goes_back_at_once():
     allocator = HostAllocator("CPU")  # nobody else frees memory of this one
     for options, kept in ((BufferSpec(nolru=True), 0), (BufferSpec(), 54336)):
         allocator.free(allocator.alloc(54321, options), options)
-        assert allocator.kept_bytes == kept
+        assert allocator.cached_bytes == kept
 
 
 @pytest.mark.usefixtures("undisturbed")
@@ -76,9 +76,9 @@ def test_out_of_memory_frees_the_cache_and_tries_again():
     allocator = SmallAllocator("SMALL", 1000 * 64)
     first = allocator.alloc(600 * 64)
     allocator.free(first)
-    assert allocator.kept_bytes == 600 * 64
+    assert allocator.cached_bytes == 600 * 64
     second = allocator.alloc(700 * 64)
-    assert allocator.kept_bytes == 0
+    assert allocator.cached_bytes == 0
     before = GlobalCounters.mem_used
     with pytest.raises(OutOfMemoryError, match="SMALL has no room for 32,000 more bytes") as caught:
         allocator.alloc(500 * 64)
@@ -106,7 +106,7 @@ def test_the_cache_forgets_what_was_freed_longest_ago():
     blocks = [allocator.alloc(64 * n) for n in (4, 5, 6)]
     for block in blocks:
         allocator.free(block)
-    assert allocator.kept_bytes == 6 * 64
+    assert allocator.cached_bytes == 6 * 64
     assert allocator.alloc(64 * 6) is blocks[2]
 
 
@@ -115,10 +115,10 @@ def test_what_is_kept_does_not_raise_the_peak(monkeypatch):
     allocator = HostAllocator("X")
     allocator.free(allocator.alloc(6 * 64))
     block = allocator.alloc(4 * 64)
-    assert allocator.kept_bytes == 0
+    assert allocator.cached_bytes == 0
     allocator.free(block)
     allocator.free(allocator.alloc(6 * 64))  # the size is wanted again: from now on both are kept
-    assert allocator.kept_bytes == 10 * 64
+    assert allocator.cached_bytes == 10 * 64
     assert allocator.alloc(4 * 64) is block
 
 

@@ -106,7 +106,7 @@ def test_what_was_cut_off_does_not_exist(tmp_path: Path) -> None:
 
 def test_an_error_while_writing_leaves_the_last_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed.save(state(Tensor(VALUES)), tmp_path, 1)
-    monkeypatch.setattr(checkpoints, "written_whole", lambda path: (path / "no such folder").read_bytes())
+    monkeypatch.setattr(checkpoints, "atomic_file", lambda path: (path / "no such folder").read_bytes())
     for step in (1, 2):  # in place of the old one, and a new one
         with pytest.raises(OSError, match="no such folder"):
             distributed.save(state(Tensor(VALUES * 2)), tmp_path, step)

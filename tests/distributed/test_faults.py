@@ -18,7 +18,7 @@ from lazygrad.ir.args import CollectiveArg
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.runtime._side_channel import Rank, SideChannel, Vote, differ, find_fault
-from lazygrad.schedule import alike
+from lazygrad.schedule import plan_agreement
 from tests.helpers import PATIENCE
 
 
@@ -83,7 +83,7 @@ def test_a_plan_is_said_each_time_and_waited_for_when_it_is_new(monkeypatch: pyt
         assert waited == [True, False]
         assert "with 1 collectives (all_reduce of dtypes.float (4,))" in asked[0][0]
         assert list(asked[0][1]) == [(0, 1)]
-        alike.note_planned(b"another graph with the same collective")
+        plan_agreement.note_planned(b"another graph with the same collective")
         collectives.agree(plan)
         collectives.agree([UOp(Ops.COLLECTIVE, dtypes.float, (), arg._replace(receives=(5,)))])
         assert waited == [True, False, True, True]

@@ -192,7 +192,7 @@ def small_machine(monkeypatch):
         most = GlobalCounters.mem_used + nbytes
 
         def alloc(size, options):
-            if GlobalCounters.mem_used + allocator.kept_bytes > most:
+            if GlobalCounters.mem_used + allocator.cached_bytes > most:
                 raise MemoryError("the machine is small")
             return allocate(size, options)
 

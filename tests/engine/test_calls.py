@@ -55,7 +55,7 @@ def put_off(function: Callable[..., Tensor], *args: Any) -> Tensor:
     for _ in range(TURNS):
         function(*args).tolist()
     result = function(*args)
-    assert isinstance(result._held, Call)
+    assert isinstance(result._uop_or_call, Call)
     return result
 
 
@@ -280,7 +280,7 @@ def test_what_is_always_asked_for_is_not_put_off(monkeypatch: pytest.MonkeyPatch
     for _ in range(TURNS):
         result = x * 3
         assert result.uop.op is Ops.MUL
-    assert not isinstance((x * 3)._held, Call)
+    assert not isinstance((x * 3)._uop_or_call, Call)
 
 
 def test_a_jit_captures_what_is_put_off() -> None:
@@ -453,5 +453,8 @@ def test_lists_are_kept_by_what_makes_the_calls() -> None:
 def test_bounds_of_a_tensor_and_an_argument_are_told_apart() -> None:
     head = [None] * sized_recipes.HEAD
     bounds, argument = [*head, 0, 2, int, -1], [*head, int, 0, int, -1]
-    assert sized_recipes.apart(bounds)[0] != sized_recipes.apart(argument)[0]
-    assert sized_recipes.apart(bounds) == (sized_recipes.apart([*head, 5, 6, int, 7])[0], (0, 2, -1))
+    assert sized_recipes.split_sizes(bounds)[0] != sized_recipes.split_sizes(argument)[0]
+    assert sized_recipes.split_sizes(bounds) == (
+        sized_recipes.split_sizes([*head, 5, 6, int, 7])[0],
+        (0, 2, -1),
+    )

@@ -155,7 +155,9 @@ def test_is_found_at_the_top_and_lists_its_names() -> None:
     assert all(callable(getattr(functional, name)) for name in listed)
 
 
-@pytest.mark.parametrize("file", ["answers", "kinds", "lists", "making", "places", "windows"])
+@pytest.mark.parametrize(
+    "file", ["answers", "index_functions", "lists", "making", "type_promotion", "windows"]
+)
 def test_examples_run(file: str) -> None:
     module = importlib.import_module(f"lazygrad.functional.{file}")
     runner = doctest.DocTestRunner()

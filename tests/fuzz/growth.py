@@ -42,7 +42,7 @@ def usage() -> Usage:
     gc.collect()
     uop._drop_dead()  # their places in the table are taken back by and by
     uop._constants.clear()  # as it does itself where there are many
-    return Usage(GlobalCounters.held, sys.getallocatedblocks(), len(uop.nodes))
+    return Usage(GlobalCounters.reserved, sys.getallocatedblocks(), len(uop.nodes))
 
 
 def growth(turn: Callable[[int], Any], turns: int, waiting: int = 1) -> dict[str, float]:

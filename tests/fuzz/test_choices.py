@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazygrad import Context, Tensor
-from lazygrad.decisions import Asked, observers, text_of
+from lazygrad.decisions import Decided, observers, text_of
 
 from .harness import fuzzed
 
@@ -92,7 +92,7 @@ EXPECTED: dict[str, np.ndarray] = {}
 @fuzzed(quick=5, sweep=4000)
 @given(st.sampled_from(list(PROGRAMS)), st.integers(0, 1 << 30))
 def test_no_choice_changes_what_a_program_means(name: str, seed: int) -> None:
-    make, answers = PROGRAMS[name], list[Asked]()
+    make, answers = PROGRAMS[name], list[Decided]()
     if name not in EXPECTED:
         with Context(OPTS=""):
             EXPECTED[name] = make().numpy()

@@ -22,7 +22,7 @@ from lazygrad.device import Device
 from lazygrad.device.world import World, set_world
 from lazygrad.distributed import Mesh
 from lazygrad.engine import collectives
-from lazygrad.schedule import alike, kernelize
+from lazygrad.schedule import kernelize, plan_agreement
 from tests.distributed.mpi import run
 from tests.distributed.programs.caches import train
 from tests.fuzz.harness import fuzz_seed, number_of
@@ -110,7 +110,7 @@ def told(job: Job, rank: int, cache: Path) -> list[Said]:
 
     kernelize.clear_templates()
     collectives._agreed.clear()
-    alike.take_planned()
+    plan_agreement.take_planned()
     default = Device.DEFAULT
     before = set_world(World(rank, job.ranks, transport, agree))
     Device.DEFAULT = f"CPU:{rank}" if rank else "CPU"
@@ -123,7 +123,7 @@ def told(job: Job, rank: int, cache: Path) -> list[Said]:
     finally:
         set_world(before)
         Device.DEFAULT = default
-        alike.take_planned()
+        plan_agreement.take_planned()
     return said
 
 

@@ -182,7 +182,7 @@ def test_index_arithmetic_stays_canonical():
 
 def test_rules_say_where_they_are():
     rule = next(iter(PatternMatcher([(x + 0, x)])))
-    assert rule.place().split(":")[0].endswith("test_pattern.py")
+    assert rule.file_and_line().split(":")[0].endswith("test_pattern.py")
     assert str(rule).endswith("(x + 0) -> x")
     assert repr((x % c0) * -y) == "((x % c0) * neg(y))"
 

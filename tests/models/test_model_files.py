@@ -357,7 +357,7 @@ def converted(folder: Path, d: Description) -> Path:
         writer.add_final_logit_softcapping(d.logit_cap)
     if d.experts:
         writer.add_expert_count(d.experts.count)
-        writer.add_expert_used_count(d.experts.chosen)
+        writer.add_expert_used_count(d.experts.token)
     names = {theirs: ours for ours, theirs in row.names.items() if not ours.startswith("expert")}
     for part, weights in _by_part(state, row.names["layer"]).items():
         front, name, kind = part

@@ -85,7 +85,7 @@ def differences(kernel: Kernel, library: Path, fill: Callable[[Kernel], Arrays])
     expected = interpreted(spec, arrays, values)
     views = [memoryview(array) for array in arrays]
     entry = f"{spec.function_name}_entry"
-    aarch64.emulator().call(library, entry, views, range(len(views)), values, spec.pieces)
+    aarch64.emulator().call(library, entry, views, range(len(views)), values, spec.thread_chunks)
     for dtype, array, raw in zip(kernel.types, arrays, expected, strict=True):
         wanted = np.frombuffer(raw, array.dtype)
         differ = ~(_nans(array, dtype) & _nans(wanted, dtype)) & (_bits(array) != _bits(wanted))

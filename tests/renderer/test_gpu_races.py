@@ -17,7 +17,7 @@ import pytest
 from lazygrad import Context
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.one_pass.grid_blocks import Block, core_for
-from lazygrad.codegen.one_pass.write_matrices import written_of_matrices
+from lazygrad.codegen.one_pass.write_matrices import matrix_program
 from lazygrad.codegen.opt import KernelOptError, Opt, OptOps
 from lazygrad.dtype import DType, dtypes
 from lazygrad.ir import Ops, UOp
@@ -198,7 +198,7 @@ def of_matrices(arch: str, block: Block, dtype: str = "float16", **options: Any)
     parts = parts_of(attention(2, 37, 48, dtype=dtype, **options))
     core = core_for(parts, renderer.target)
     assert core is not None
-    return ProgramSpec.of("attention", renderer, written_of_matrices(parts, renderer, block, core))
+    return ProgramSpec.of("attention", renderer, matrix_program(parts, renderer, block, core))
 
 
 @pytest.mark.choice

@@ -23,7 +23,7 @@ TARGET = refined(target(), NAME, PROCESSORS[NAME].features)
 
 def renderer(ahead: int = 16384, it: Target = TARGET) -> LLVMRenderer:
     """That of a processor, asking so many bytes ahead."""
-    return LLVMRenderer(replace(it, memory=replace(it.memory, ahead=ahead)))
+    return LLVMRenderer(replace(it, memory=replace(it.memory, prefetched=ahead)))
 
 
 def program(value: Tensor, ahead: int = 16384):
@@ -68,7 +68,7 @@ def test_what_is_left_as_it_is(value):
 
 def computing(value: Tensor) -> dict[int, int]:
     """Elements that a load has → how far ahead it asks, on a machine where 4096 bytes were measured."""
-    machine = replace(TARGET, memory=replace(TARGET.memory, ahead=0, computing=4096))
+    machine = replace(TARGET, memory=replace(TARGET.memory, prefetched=0, computing=4096))
     spec = compile_kernel(value.schedule()[-1].ast, LLVMRenderer(machine))
     asked = prefetched_loads(spec.uops, machine)
     assert ("@llvm.prefetch" in spec.src) == bool(asked)

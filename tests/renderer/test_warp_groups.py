@@ -23,7 +23,7 @@ from lazygrad.renderer import ProgramSpec
 from lazygrad.renderer.cstyle import CUDARenderer
 from lazygrad.renderer.cstyle.dialects import cuda_target
 from lazygrad.runtime._cuda_compiler import CUDACompiler
-from lazygrad.target import Panel
+from lazygrad.target import PackedTile
 from tests.codegen.test_contraction import product
 from tests.helpers import needs
 
@@ -175,16 +175,16 @@ def test_nvidias_compiler_takes_it(name: str) -> None:
 
 @pytest.mark.parametrize("line", [16, 32, 64])
 def test_panels_hold_each_element_once(line: int) -> None:
-    panel = Panel(False, line, 16, 2)
-    places = [panel.place(step, column) for step in range(16) for column in range(2 * line)]
+    panel = PackedTile(False, line, 16, 2)
+    places = [panel.index(step, column) for step in range(16) for column in range(2 * line)]
     assert sorted(places) == list(range(32 * line))
 
 
 @pytest.mark.parametrize("line", [16, 32, 64])
 def test_chunks_of_8_lines_lie_in_all_banks(line: int) -> None:
-    panel = Panel(True, line, 64, 2)
+    panel = PackedTile(True, line, 64, 2)
     for chunk in range(0, line, 8):
-        assert {panel.place(row, chunk) // 8 % 8 for row in range(8)} == set(range(8))
+        assert {panel.index(row, chunk) // 8 % 8 for row in range(8)} == set(range(8))
 
 
 def test_shared_arrays_begin_where_swapping_does() -> None:

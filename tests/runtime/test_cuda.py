@@ -583,7 +583,7 @@ def signs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(registry, "_SIGNS", {"CUDA": (os.devnull,), "METAL": ("/nowhere",)})
     for kind in ("DEV", *Device.known()):
         monkeypatch.delenv(kind, raising=False)
-    monkeypatch.setattr(Device, "_chosen", None)
+    monkeypatch.setattr(Device, "_default", None)
     yield
     close()
 

@@ -133,7 +133,7 @@ def test_what_was_decided_by_reading_a_file_is_of_that_file(tmp_path):
     device = file_of(tmp_path / "f", b"abcd")
     with open(tmp_path / "f", "rb") as file:
         contents = Contents(file.fileno())
-    whole = Buffer(device, 4, dtypes.uint8).look_at(Region(str(tmp_path / "f"), 0, 4, contents))
+    whole = Buffer(device, 4, dtypes.uint8).point_to(Region(str(tmp_path / "f"), 0, 4, contents))
     part = whole.view(2, dtypes.uint8, 1).ensure_allocated()
     assert part.tobytes() == b"bc"
     part.copyin(b"XY")  # what is written through it is still that file

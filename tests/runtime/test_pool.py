@@ -178,7 +178,7 @@ def test_results_are_the_same_for_every_number_of_threads(name, device, anew):
     for threads in (1, 2, 3, 4):
         with Context(THREADS=threads):
             results.append(KERNELS[name](device))
-    assert max(runner.spec.pieces for runner in method_cache.values()) > 1
+    assert max(runner.spec.thread_chunks for runner in method_cache.values()) > 1
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):
             assert np.array_equal(a.view(np.uint8), b.view(np.uint8))
@@ -196,7 +196,7 @@ def test_threaded_kernels_agree_with_numpy(anew):
 def test_small_kernels_stay_whole(anew):
     (Tensor(values(1000)) + 1).realize()
     (Tensor(values(64 * 64).reshape(64, 64)) @ Tensor(values(64 * 64).reshape(64, 64))).realize()
-    assert all(runner.spec.pieces == 1 for runner in method_cache.values())
+    assert all(runner.spec.thread_chunks == 1 for runner in method_cache.values())
     assert not any(hasattr(runner.program, "region") for runner in method_cache.values())
 
 
@@ -208,9 +208,9 @@ def test_pieces_depend_on_shapes_alone(anew):
         clear_programs()
         with Context(THREADS=threads):
             (Tensor(values(1 << 20)) + 1).realize()
-        (runner,) = [runner for runner in method_cache.values() if runner.spec.pieces > 1]
+        (runner,) = [runner for runner in method_cache.values() if runner.spec.thread_chunks > 1]
         assert runner.spec.applied_opts[-1].op is OptOps.THREAD
-        found.add(runner.spec.pieces)
+        found.add(runner.spec.thread_chunks)
     assert len(found) == 1
 
 
@@ -219,7 +219,7 @@ def test_pieces_depend_on_shapes_alone(anew):
 def test_native_callers_know_the_region(anew):
     (x("CPU", 1 << 20).realize() + 1).realize()
     (runner,) = method_cache.values()
-    assert runner.program.region[:2] == (pool.address, runner.spec.pieces)
+    assert runner.program.region[:2] == (pool.address, runner.spec.thread_chunks)
 
 
 @several_cores
@@ -240,7 +240,7 @@ def test_replays_are_the_same_for_every_number_of_threads(device, anew):
             state.assign(Tensor(begin, device=device)).realize()
             results.append([[part.numpy() for part in step(a)] for a in inputs])
     kernels = [action for batch in step.captured.replay.batches for action in batch.actions]
-    assert max(action.runner.spec.pieces for action in kernels) > 1
+    assert max(action.runner.spec.thread_chunks for action in kernels) > 1
     for other in results[1:]:
         for call, expected in zip(other, results[0], strict=True):
             for a, b in zip(call, expected, strict=True):

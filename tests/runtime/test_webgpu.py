@@ -62,8 +62,8 @@ def test_more_turns_of_loops_than_the_driver_makes(monkeypatch):
     """llvmpipe ends them after 65,535 without a word: what a running sum of a million met later was 0."""
     device = Device[NAME]
     assert Tensor.ones(60_000, device=NAME).contiguous().cumsum(0)[-1].item() == 60_000
-    assert device.target.loop_turns in (0, 65_535)
-    few = replace(device.target, loop_turns=99)
+    assert device.target.loop_iterations in (0, 65_535)
+    few = replace(device.target, loop_iterations=99)
     monkeypatch.setattr(device, "_renderer", type(device.renderer)(few))
     clear_programs()
     with pytest.raises(

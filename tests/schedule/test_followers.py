@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from lazygrad import Context, Tensor
-from lazygrad.codegen.aligned_chunks import in_pieces, shared_memory
-from lazygrad.codegen.chosen import chosen, lowered
+from lazygrad.codegen.aligned_chunks import in_chunks, shared_memory
 from lazygrad.codegen.nests import nests_of
 from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts
 from lazygrad.codegen.price import prices_for
+from lazygrad.codegen.select_opts import lowered, select_opts
 from lazygrad.device import Device
 from lazygrad.ir.args import AxisType
 from lazygrad.ir.index import evaluate
@@ -22,8 +22,8 @@ from lazygrad.ir.nest import ranges_of
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.schedule import plan
-from lazygrad.schedule.as_one import as_one
-from lazygrad.schedule.graph import Asked
+from lazygrad.schedule.graph import Request
+from lazygrad.schedule.joined_kernel import joined_kernel
 from lazygrad.schedule.kernelize import clear_templates
 from lazygrad.schedule.what_if import Planned
 from lazygrad.target import Target
@@ -79,8 +79,8 @@ def test_pieces_need_not_divide_the_turns(on_cores):
     made = (x @ w.T).contiguous().gelu()
     (item,) = made.schedule()
     both = [lowered(nest) for nest in nests_of(item.ast)]
-    opts = [[opt for opt in chosen(nest, cores()).opts if opt.op is not OptOps.THREAD] for nest in both]
-    found = in_pieces(both, opts, 3, cores())
+    opts = [[opt for opt in select_opts(nest, cores()).opts if opt.op is not OptOps.THREAD] for nest in both]
+    found = in_chunks(both, opts, 3, cores())
     assert [own[-1] for own in found.opts] == [Opt(OptOps.THREAD, 0, 3)] * 2
     assert any(OptOps.TILE in [opt.op for opt in own] for own in found.opts)
     assert_gelu(made, x.numpy() @ w.numpy().T)
@@ -158,11 +158,11 @@ IN_STEP = 6
 @pytest.mark.parametrize("name", MOVES)
 def test_no_piece_touches_what_belongs_to_another(name, most):
     y = (memory(16, 16).exp() * 2).contiguous()
-    template = Planned(Asked.of([MOVES[name](y).exp().contiguous().uop]), fuse=True).template
+    template = Planned(Request.of([MOVES[name](y).exp().contiguous().uop]), fuse=True).template
     assert len(template.kernels) == 2
-    both = [lowered(nest) for nest in nests_of(as_one(template, [0, 1]).ast)]
-    opts = [[opt for opt in chosen(nest, cores()).opts if opt.op is not OptOps.THREAD] for nest in both]
-    found = in_pieces(both, opts, most, cores())
+    both = [lowered(nest) for nest in nests_of(joined_kernel(template, [0, 1]).ast)]
+    opts = [[opt for opt in select_opts(nest, cores()).opts if opt.op is not OptOps.THREAD] for nest in both]
+    found = in_chunks(both, opts, most, cores())
     if name in list(MOVES)[:IN_STEP]:
         assert found is not None
     if found is not None:  # of others too, as of blocks of a transposed matrix

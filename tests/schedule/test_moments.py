@@ -11,7 +11,7 @@ import pytest
 from lazygrad import Context, Tensor
 from lazygrad.ir.ops import Ops
 from lazygrad.schedule import moments
-from lazygrad.schedule.graph import Asked
+from lazygrad.schedule.graph import Request
 from lazygrad.schedule.moments import blocks_of
 from lazygrad.schedule.plain import plain
 from lazygrad.target import Memory, Target
@@ -233,4 +233,4 @@ def test_a_name_is_not_asked_for() -> None:
     x = Tensor.empty(16, 1 << 20).realize()
     away = x - x.mean(-1, keepdim=True)
     for value, wanted in (((away * away).sum(-1), True), (away.abs().sum(-1), False), (away.sum(-1), False)):
-        assert bool(plain(Asked.of([value.uop]), CPU).moments) is wanted
+        assert bool(plain(Request.of([value.uop]), CPU).moments) is wanted

@@ -290,8 +290,8 @@ def test_layers_with_powers_are_computed_as_before(one_pass_always: None) -> Non
 def test_steps_of_a_recurrence_are_not_lowered_to_plan_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each would be lowered with all steps before it; the product of all of them with each in its place."""
     steps, lowered = 12, []
-    asked = OnePasses.parts
-    monkeypatch.setattr(OnePasses, "parts", lambda *args: lowered.append(args[1]) or asked(*args))
+    asked = OnePasses.pattern
+    monkeypatch.setattr(OnePasses, "pattern", lambda *args: lowered.append(args[1]) or asked(*args))
     x, u, c = Tensor.empty(steps, 4), Tensor.empty(4, 8), Tensor.empty(steps, 8)
     decay, state, results = (x @ u).exp(), Tensor.zeros(3, 8), []
     for step in range(steps):

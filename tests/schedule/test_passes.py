@@ -12,7 +12,7 @@ from lazygrad import Context, Tensor
 from lazygrad.ir import Ops, UOp
 from lazygrad.ir.rewrite import observe
 from lazygrad.ir.spec import PLAIN, SpecError, verify
-from lazygrad.schedule.graph import Asked
+from lazygrad.schedule.graph import Request
 from lazygrad.schedule.kernelize import clear_templates
 from lazygrad.schedule.plain import STEPS, plain
 from lazygrad.schedule.plan import PASSES, Pass, pass_observers
@@ -198,7 +198,7 @@ STEPPED: dict[str, Callable[[], UOp]] = {
 @pytest.mark.choice
 @pytest.mark.parametrize("name", STEPPED)
 def test_step(name, golden):
-    asked = Asked.of([STEPPED[name]()])
+    asked = Request.of([STEPPED[name]()])
     places = []
 
     def see(by: str, place: str, before: UOp, after: UOp) -> None:
@@ -232,5 +232,5 @@ def test_a_node_meets_a_table_once():
     base, index = memory(4), memory(4).cast("int")
     scatter = UOp(Ops.SCATTER, base.uop.dtype, (base.uop, index.uop, base.uop), Ops.ADD)
     same = UOp(Ops.RESHAPE, scatter.dtype, (scatter,), (4,))
-    made = plain(Asked.of([same + same]), TARGET)
+    made = plain(Request.of([same + same]), TARGET)
     assert [node.op for node in made.order].count(Ops.CONTIGUOUS) == 1

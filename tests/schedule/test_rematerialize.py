@@ -20,7 +20,7 @@ from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.nn.optim import AdamW
-from lazygrad.schedule import kernelize, spared, stored
+from lazygrad.schedule import budget_report, kernelize, stored
 from lazygrad.schedule.again import operations
 from lazygrad.schedule.kernelize import clear_templates
 from lazygrad.schedule.plan import pass_observers
@@ -39,7 +39,7 @@ BYTES = WIDTH * WIDTH * 4
 @pytest.fixture(autouse=True)
 def nothing_is_planned():
     clear_templates()
-    spared._said.clear()
+    budget_report._said.clear()
 
 
 @contextmanager
@@ -116,7 +116,7 @@ def test_what_is_read_late_is_computed_again():
     assert made.kernels[5].inputs == [("out", 3, 0), ("out", 4, 0)]
     assert made.kernels[4].inputs == [("leaf", 0)]
     assert made.results == [(0, 5, 0)]
-    assert (made.spared.before, made.spared.after, made.spared.again) == (964, 516, 1)
+    assert (made.rematerialized.before, made.rematerialized.after, made.rematerialized.again) == (964, 516, 1)
     assert kept(given_plan, 964) is given_plan
     assert kept(given_plan, 0) is given_plan
 
@@ -137,7 +137,7 @@ WRITTEN = [(100, ["x"]), (1, [0]), (100, ["y", 1]), (1, [2]), (1, [3, 0])]
 def test_a_kernel_whose_input_is_written_is_not_run_again(into, again):
     made = kept(template(*WRITTEN, results=[4], writes={3: into}), 700)
     assert numbers(made) == ([0, 1, 2, 3, 0, 4] if again else [0, 1, 2, 3, 4])
-    assert bool(made.spared.largest) != again
+    assert bool(made.rematerialized.largest) != again
 
 
 def test_a_write_behind_waits_for_the_second_run():
@@ -178,7 +178,7 @@ def test_what_a_second_run_needs_is_computed_again_too():
     made = kept(given_plan, 900)
     assert numbers(made) == [0, 1, 2, 3, 4, 0, 1, 5]
     assert made.kernels[6].inputs == [("out", 5, 0)]
-    assert made.spared.again == 2
+    assert made.rematerialized.again == 2
 
 
 @fuzzed(quick=40, sweep=2000)
@@ -199,11 +199,11 @@ def test_what_is_reckoned_is_what_is_used(data):
         assert reads == given_plan.kernels[names[at]].inputs
         assert all(r[1] < at for r in kernel.inputs if r[0] == "out")
     assert [(n, names[kernel], o) for n, kernel, o in made.results] == given_plan.results
-    if made.spared is not None:
+    if made.rematerialized is not None:
         counted = Runs(made, {2}, Target("")).most_needed()
-        assert made.spared.after == counted <= made.spared.before
-        assert (counted <= budget) == (not made.spared.largest)
-        assert made.spared.again == len(made.kernels) - len(kernels)
+        assert made.rematerialized.after == counted <= made.rematerialized.before
+        assert (counted <= budget) == (not made.rematerialized.largest)
+        assert made.rematerialized.again == len(made.kernels) - len(kernels)
 
 
 # ---- numbers and bytes
@@ -273,7 +273,7 @@ def test_an_optimizer_step_in_the_same_plan_keeps_its_numbers():
                     x = x + (x @ w).gelu()
                 x.square().mean().backward()
                 optimizer.step()
-            again = sum(plan.spared.again for plan in made if plan.spared is not None)
+            again = sum(plan.rematerialized.again for plan in made if plan.rematerialized is not None)
         return [w.numpy() for w in weights], again
 
     plain, none = train(0)
@@ -318,7 +318,7 @@ def test_dropout_draws_the_same_numbers():
         with Context(MEMORY_BUDGET=budget), Tensor.train(), plans() as made:
             found.append(gradients(wrap=lambda layer, x, w: layer(x, w).dropout(0.5)))
             Tensor.realize(*found[-1])
-    assert made[-1].spared.again > 0
+    assert made[-1].rematerialized.again > 0
     same(*found)
 
 
@@ -329,7 +329,7 @@ def test_a_plan_is_not_used_for_another_budget():
         found = gradients()
         with Context(MEMORY_BUDGET=budget), plans() as made:
             Tensor.realize(*found)
-        counts.append([plan.spared is not None for plan in made])
+        counts.append([plan.rematerialized is not None for plan in made])
     assert counts == [[True], [False], [], [True]]
 
 
@@ -346,7 +346,7 @@ def test_checks_agree():
 
     with plans() as made:
         spare = compute(MEMORY_BUDGET=5 * 256, CHECK=1)
-    assert made[-1].spared.again > 0
+    assert made[-1].rematerialized.again > 0
     assert np.array_equal(spare, compute())
 
 
@@ -362,7 +362,7 @@ def test_each_device_has_the_budget():
                 x = x + (x @ w).gelu()
             found.append(x.square().mean().gradient(weights[0]))
             Tensor.realize(*found[-1])
-    assert made[-1].spared.again > 0
+    assert made[-1].rematerialized.again > 0
     same(*found)
 
 
@@ -420,7 +420,7 @@ def test_no_number_changes(made, share, at_once, fuse):
         warnings.simplefilter("ignore")
         with plans() as spare:
             found = play(made, at_once)
-    event(f"again: {any(plan.spared is not None and plan.spared.again for plan in spare)}")
+    event(f"again: {any(plan.rematerialized is not None and plan.rematerialized.again for plan in spare)}")
     for one, other in zip(found, expected, strict=True):
         assert np.array_equal(one, other)
 
@@ -478,7 +478,7 @@ def test_a_plan_from_disk_says_it_too(tmp_path, monkeypatch, capsys):
         lines = capsys.readouterr().out.splitlines()
         said.append([line for line in lines if line.startswith("MEMORY_BUDGET")])
         clear_templates()
-        spared._said.clear()
+        budget_report._said.clear()
     assert said[0] == said[1] != []
 
 
@@ -486,7 +486,11 @@ def test_a_second_run_says_why():
     with Context(MEMORY_BUDGET=14 * BYTES), plans() as made:
         Tensor.realize(*gradients())
     reasons = [end.reason for kernel in made[-1].kernels for end in kernel.boundaries]
-    assert reasons.count("it is computed again rather than kept (MEMORY_BUDGET)") >= made[-1].spared.again > 0
+    assert (
+        reasons.count("it is computed again rather than kept (MEMORY_BUDGET)")
+        >= made[-1].rematerialized.again
+        > 0
+    )
 
 
 def test_operations_are_counted():

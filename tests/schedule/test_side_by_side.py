@@ -11,7 +11,7 @@ import pytest
 
 from lazygrad import Context, Tensor
 from lazygrad.ir.ops import Ops
-from lazygrad.schedule.graph import Asked
+from lazygrad.schedule.graph import Request
 from lazygrad.schedule.plan import target_of
 from lazygrad.schedule.side_by_side import cost_of
 from lazygrad.schedule.what_if import Planned
@@ -91,7 +91,7 @@ def test_kernels_in_pieces_share_them():
     x, y, few = memory(1 << 10, 1 << 10), memory(1 << 20, seed=1), memory(5, seed=2)
     asts = [item.ast for made in (x.sum(0), y * 3, few * 3) for item in made.schedule()]
     target = replace(target_of("CPU"), threads=2)
-    assert [cost.in_pieces for cost in (cost_of(ast, target) for ast in asts) if cost] == [True, True, False]
+    assert [cost.in_chunks for cost in (cost_of(ast, target) for ast in asts) if cost] == [True, True, False]
     if target_of("CPU").threads > 1:
         assert len(nests(x.sum(0) + 1, y * 2, few * 2)) == 2
 
@@ -112,5 +112,5 @@ def test_a_budget_of_memory_leaves_kernels_where_they_are():
 def test_what_if_knows_the_values_of_nests():
     x, y = memory(4, 5), memory(7, seed=1)
     sums, doubled = x.sum(1), y * 2
-    planned = Planned(Asked.of([sums.uop, doubled.uop]), fuse=True)
+    planned = Planned(Request.of([sums.uop, doubled.uop]), fuse=True)
     assert [[value.op for value in values] for values in planned.values] == [[Ops.REDUCE_AXIS, Ops.MUL]]

@@ -12,7 +12,7 @@ from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.estimate import executed
 from lazygrad.device import Device
 from lazygrad.schedule import kernelize, what_if
-from lazygrad.schedule.graph import Asked
+from lazygrad.schedule.graph import Request
 from lazygrad.schedule.plan import COLLECT, Job, run
 from lazygrad.schedule.template import Template
 from lazygrad.schedule.what_if import Planned, Without, asts
@@ -21,7 +21,7 @@ X = np.arange(32, dtype=np.float32).reshape(4, 8) / 8
 
 
 def planned(*values: Tensor) -> Planned:
-    return Planned(run(COLLECT, Asked.of([value.uop for value in values]), Job()), fuse=True)
+    return Planned(run(COLLECT, Request.of([value.uop for value in values]), Job()), fuse=True)
 
 
 def boundary(plan: Planned, reason: str) -> tuple[int, int] | None:
@@ -68,7 +68,7 @@ def test_a_plan_without_a_boundary_computes_the_same(monkeypatch, make, reason):
     expected = make(x).numpy()
     plans: list[Without] = []
 
-    def plan_without(asked: Asked, budget: int | None = None) -> Template:
+    def plan_without(asked: Request, budget: int | None = None) -> Template:
         plan = Planned(asked, fuse=True)
         place = boundary(plan, reason)
         if place is None:

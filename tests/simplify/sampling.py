@@ -203,8 +203,8 @@ def check_rule(rule: Rule, count: int = 100, seed: int = 0) -> None:
         if after.dtype is not before.dtype or const_bits(old, before.dtype) != const_bits(new, after.dtype):
             told = ", ".join(f"{v.arg[0]} = {value!r} ({v.dtype})" for v, value in values.items())
             raise RuleError(
-                f"{rule.place()}  {rule}\n  {expression(before)} is {old!r} ({before.dtype}), but\n"
+                f"{rule.file_and_line()}  {rule}\n  {expression(before)} is {old!r} ({before.dtype}), but\n"
                 f"  {expression(after)} is {new!r} ({after.dtype})\n  with {told or 'no variables'}"
             )
     if not fired:
-        raise RuleError(f"{rule.place()}  {rule}: it never applies")
+        raise RuleError(f"{rule.file_and_line()}  {rule}: it never applies")

@@ -97,4 +97,4 @@ def test_a_processor_that_is_not_known_is_taken_for_the_nearest_of_its_family(sh
     ships("znver5")
     found = refined(llvm_target(), "znver7", PROCESSORS["znver5"].features)
     assert (found.arch, found.core.add, found.memory.stream) == ("znver7", PROCESSORS["znver5"].core.add, 4.0)
-    assert found.memory.ahead == PROCESSORS["znver5"].memory.ahead
+    assert found.memory.prefetched == PROCESSORS["znver5"].memory.prefetched

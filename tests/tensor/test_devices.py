@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from lazygrad import Tensor, nn
-from lazygrad.tensor.kinds import KINDS, Contract, kind_of
-from lazygrad.tensor.places import ANYWHERE
+from lazygrad.tensor.argument_types import KINDS, Contract, kind_of
+from lazygrad.tensor.same_device import ANYWHERE
 from tests.tensor.test_generated_docs import writer
 from tests.tensor.test_wrong_coverage import FUNCTIONS, METHODS, SAID, written_as
 from tests.tensor.wrong import AWAY, INSIDE, INTS, LINE, TRUTH, M

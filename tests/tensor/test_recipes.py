@@ -61,7 +61,7 @@ def test_a_recipe_makes_the_node_that_the_method_makes(name: str) -> None:
     method, arguments = METHODS[name]
     for _ in range(recipes.MEETINGS):
         method(*arguments())
-    assert any(recipes._kept.values())
+    assert any(recipes._cached.values())
     given = arguments()
     by_recipe = method(*given)
     recipes.forget()
@@ -140,7 +140,7 @@ def test_nodes_of_a_recipe_have_the_line_of_their_call() -> None:
     for _ in range(recipes.MEETINGS + 1):
         x = numbers(3, 4)
         made = x.linear(numbers(4, 2)).gelu()  # here
-    assert any(recipes._kept.values())
+    assert any(recipes._cached.values())
     line = sys._getframe().f_lineno - 2
     new = [node for node in made.uop.toposort() if node.op in (Ops.REDUCE_AXIS, Ops.ADD, Ops.EXP2)]
     assert {str(node.facts["origin"]) for node in new} == {

@@ -12,8 +12,8 @@ import pytest
 
 from lazygrad import Tensor
 from lazygrad.nn import functional
+from lazygrad.tensor.argument_types import Contract
 from lazygrad.tensor.in_place import IN_PLACE
-from lazygrad.tensor.kinds import Contract
 from tests.tensor.wrong import INSIDE, LINE
 
 FILES = [

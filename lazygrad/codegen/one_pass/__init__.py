@@ -19,20 +19,20 @@ from ..estimate import estimate
 from ..lower import lower
 from ..opt import Opt, OptOps
 from ..opt.grid_time import Prediction
-from ..opt.threads import asked_pieces
+from ..opt.threads import requested_chunks
 from ..ranges import substitute_ranges
-from .apart import family_pays_on_grid, pays_on_grid
 from .cost import are_joined, joined_operations, operations, pays_of_rows, pays_on_processor
 from .grid_blocks import block_of
 from .joined import Joined, together
 from .lanes import arguments_in
 from .rule import OnePass, one_pass
-from .sizes import shape_of_work, size_of
+from .sizes import shape_of_cost, size_of
 from .sizes_joined import units_of
-from .write import written
-from .write_grid import written_on_grid
-from .write_joined import written_joined
-from .write_matrices import written_of_matrices
+from .unfused import family_pays_on_grid, pays_on_grid
+from .write import program
+from .write_grid import grid_program
+from .write_joined import joined_program
+from .write_matrices import matrix_program
 
 __all__ = [
     "are_joined",
@@ -51,8 +51,8 @@ __all__ = [
     "operations",
     "pays",
     "pays_of_rows",
+    "single_store_kernels",
     "size_of",
-    "stores_apart",
     "takes",
 ]
 
@@ -92,12 +92,12 @@ def _fits(ast: UOp, target: Target) -> bool:
     """Whether some block fits into what a workgroup has; no grid takes several sums."""
     if is_joined(ast):
         return not target.grid
-    return fits(_parts(ast), target)
+    return fits(_pattern_of(ast), target)
 
 
 def one_pass_prediction(ast: UOp, target: Target) -> Prediction | None:
     """What is predicted of such a kernel on a grid."""
-    found = block_of(_parts(ast), target)
+    found = block_of(_pattern_of(ast), target)
     return None if found is None else found.prediction
 
 
@@ -106,7 +106,7 @@ def is_joined(ast: UOp) -> bool:
     return is_one_pass(ast) and ast.src[0].src[2].arg is not None
 
 
-def stores_apart(ast: UOp) -> list[UOp]:
+def single_store_kernels(ast: UOp) -> list[UOp]:
     """Kernels that store the same, each of them loops around all that it stores: where sums are joined, one
     for each, since their loops have nothing in common.
     """
@@ -128,7 +128,7 @@ def joined_of(ast: UOp) -> Joined | None:
 
 
 @functools.lru_cache(64)
-def _parts(ast: UOp) -> OnePass:
+def _pattern_of(ast: UOp) -> OnePass:
     found = one_pass(lower(ast))
     if found is None:
         raise TypeError("a kernel whose reductions are not done in one pass")
@@ -141,7 +141,7 @@ def one_pass_name(ast: UOp) -> str:
         both = _joined(ast)
         sizes = [*both.batch, *both.groups, both.row, both.key, *both.columns()]
         return "_".join(["one_pass", *[str(size_of(r)) for r in sizes]])
-    parts = _parts(ast)
+    parts = _pattern_of(ast)
     outputs = [*parts.batch, *parts.groups, parts.row, parts.column]
     return "_".join(["one_pass", *[str(size_of(r)) for r in (*outputs, parts.key)]])
 
@@ -150,7 +150,7 @@ def one_pass_estimate(ast: UOp) -> Estimates:
     """Operations as if everything were computed once; the bytes of each buffer once."""
     if is_joined(ast):
         return _joined_estimate(_joined(ast))
-    parts = _parts(ast)
+    parts = _pattern_of(ast)
     once = {reduction: UOp.const(reduction.dtype, 1.0) for reduction in (*parts.most, *parts.sums)}
     once.pop(parts.total, None)
     return estimate(substitute_ranges(UOp.sink(parts.store, *parts.beside), once))
@@ -178,23 +178,23 @@ def one_pass_program(ast: UOp, renderer: Renderer) -> OnePassProgram:
     """The linear program of such a kernel."""
     if is_joined(ast):
         both = _joined(ast)
-        pieces = _pieces(ast, units_of(both, renderer.target), both.dtype, renderer.target)
-        return OnePassProgram(written_joined(both, renderer, pieces), _threads(pieces))
-    parts, target = _parts(ast), renderer.target
+        pieces = _thread_chunks(ast, units_of(both, renderer.target), both.dtype, renderer.target)
+        return OnePassProgram(joined_program(both, renderer, pieces), _threads(pieces))
+    parts, target = _pattern_of(ast), renderer.target
     if target.grid:
         found = block_of(parts, target)
         assert found is not None  # as_taken says so
         if found.core is not None:
-            return OnePassProgram(written_of_matrices(parts, renderer, found.block, found.core), [])
-        return OnePassProgram(written_on_grid(parts, renderer, found.block), [])
-    pieces = _pieces(ast, shape_of_work(parts, target).units, parts.total.dtype, target)
-    return OnePassProgram(written(parts, renderer, pieces), _threads(pieces))
+            return OnePassProgram(matrix_program(parts, renderer, found.block, found.core), [])
+        return OnePassProgram(grid_program(parts, renderer, found.block), [])
+    pieces = _thread_chunks(ast, shape_of_cost(parts, target).units, parts.total.dtype, target)
+    return OnePassProgram(program(parts, renderer, pieces), _threads(pieces))
 
 
-def _pieces(ast: UOp, units: int, dtype: DType, target: Target) -> int:
+def _thread_chunks(ast: UOp, units: int, dtype: DType, target: Target) -> int:
     """Into how many pieces a processor's kernel is cut."""
     cycles = one_pass_estimate(ast).ops / (target.core.products * target.vector_bytes / dtype.itemsize)
-    return asked_pieces(ast, cycles, units, target)
+    return requested_chunks(ast, cycles, units, target)
 
 
 def _threads(pieces: int) -> list[Opt]:

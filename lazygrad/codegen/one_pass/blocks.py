@@ -18,7 +18,7 @@ class Terms(NamedTuple):
     """The left factors of products, in memory: where that of a row r of a tile is, at a place of the sum."""
 
     memory: UOp
-    place: Callable[[UOp, int], UOp]
+    index_at: Callable[[UOp, int], UOp]
 
 
 class Blocks(Ground):
@@ -60,22 +60,22 @@ class Blocks(Ground):
                 break
             start = p.let(start + number * size)
 
-    def _panels(self, side: tuple[UOp, UOp], memory: UOp, key: UOp, count: int) -> None:
+    def _packed_tiles(self, side: tuple[UOp, UOp], memory: UOp, key: UOp, count: int) -> None:
         """The right factors of a block: for each panel of keys the depths one after another."""
         p, s, (along, right) = self.p, self.sizes, side
         depth = size_of(along)
         along_depth, along_key = along.arg.id, self.key.arg.id
 
-        def place(at: UOp, deep: Int) -> UOp:
+        def index(at: UOp, deep: Int) -> UOp:
             """Where the number of key + at lies, at a depth."""
             panel = self._div(at, s.width)
             return p.let(panel * (depth * s.width) + self._mod(at, s.width) + deep * s.width)
 
         def by_keys(at: UOp, lanes: int) -> None:
             with p.loop(0, depth) as deep:
-                places = {**self.places, along_depth: deep}
+                places = {**self.indices, along_depth: deep}
                 value = self.writer.write(right, places, along=Along(along_key, p.let(key + at), lanes))
-                p.store(memory, place(at, deep), value)
+                p.store(memory, index(at, deep), value)
 
         def turned(at: UOp, lanes: int) -> None:
             if lanes == 1:
@@ -85,12 +85,12 @@ class Blocks(Ground):
                 deep = p.let(group * lanes)
                 rows = []
                 for lane in range(lanes):
-                    places = {**self.places, along_key: p.let(key + at + lane)}
+                    places = {**self.indices, along_key: p.let(key + at + lane)}
                     rows.append(
                         p.let(self.writer.write(right, places, along=Along(along_depth, deep, lanes)))
                     )
                 for lane, column in enumerate(transposed(rows)):
-                    p.store(memory, place(at, deep + lane), p.let(column))
+                    p.store(memory, index(at, deep + lane), p.let(column))
 
         loads = [n.src[0].src[1] for n in right.toposort() if n.op is Ops.LOAD]
         neighbours = all(step(load, along_depth) == 1 for load in loads)
@@ -99,9 +99,9 @@ class Blocks(Ground):
             whole, end = -(-count // s.lanes) * s.lanes, -(-count // s.width) * s.width
             with p.loop(0, depth) as deep:
                 with p.loop(count, whole) as at:
-                    p.store(memory, place(at, deep), p.number(0.0))
+                    p.store(memory, index(at, deep), p.number(0.0))
                 for first in range(whole, end, s.lanes):
-                    p.store(memory, place(p.integer(first), deep), p.number(0.0, s.lanes))
+                    p.store(memory, index(p.integer(first), deep), p.number(0.0, s.lanes))
 
     def _copy_values(self, values: UOp, memory: UOp, along: tuple[UOp, UOp], count: Int, column: UOp) -> None:
         """The values of so many keys, or rows, from a place on: for each panel of columns one after another.
@@ -111,7 +111,7 @@ class Blocks(Ground):
         p, s, (walked, first) = self.p, self.sizes, along
         last = self._columns(column) // s.width * s.width  # the last panel may be a single vector
         with p.loop(0, count) as at:
-            places = {**self.places, walked.arg.id: p.let(first + at)}
+            places = {**self.indices, walked.arg.id: p.let(first + at)}
 
             def copied(place: UOp, lanes: int) -> None:
                 value = self.writer.write(values, places, along=Along(column.arg.id, place, lanes))
@@ -146,13 +146,13 @@ class Blocks(Ground):
         p, s, (memory, slot) = self.p, self.sizes, totals
         whole, left = divmod(columns // s.lanes, BESIDE)
 
-        def panel(begin: UOp, column: UOp, beside: int) -> None:
+        def packed_tile(begin: UOp, column: UOp, beside: int) -> None:
             sums = [[p.accumulator(p.number(0.0, s.lanes)) for _ in range(beside)] for _ in range(size)]
             with p.loop(*seen) as at:
                 place = p.let(begin + at * (beside * s.lanes))
                 each = [p.load(values, place + c * s.lanes, s.lanes) for c in range(beside)]
                 for r in range(size):
-                    factor = p.splat(p.load(terms.memory, terms.place(at, r)), s.lanes)
+                    factor = p.splat(p.load(terms.memory, terms.index_at(at, r)), s.lanes)
                     for c in range(beside):
                         p.assign(sums[r][c], p.fma(factor, each[c], sums[r][c]))
             for r in range(size):
@@ -166,9 +166,9 @@ class Blocks(Ground):
         step_of = p.let(p.integer(packed) * s.width)
         if whole:
             with p.loop(0, whole) as number:
-                panel(p.let(number * step_of), p.let(number * s.width), BESIDE)
+                packed_tile(p.let(number * step_of), p.let(number * s.width), BESIDE)
         if left:
-            panel(p.let(step_of * whole), p.integer(whole * s.width), left)
+            packed_tile(p.let(step_of * whole), p.integer(whole * s.width), left)
 
     # *** a tile of x
 

@@ -71,10 +71,10 @@ def _operations(parts: OnePass, columns: int, longer: float) -> float:
     rows = math.prod([size_of(r) for r in (*parts.batch, *parts.groups, *parts.outer, parts.row)])
     each = sum(size_of(product.depth) for product in parts.products) + columns
     each += sum(OPS[node.op].cost for node in parts.x.toposort() if node.op in SUMS_TO_PRODUCTS)
-    return rows * (share_seen(parts) * size_of(parts.key) * each * longer + ROW)
+    return rows * (unmasked_share(parts) * size_of(parts.key) * each * longer + ROW)
 
 
-def share_seen(parts: OnePass) -> float:
+def unmasked_share(parts: OnePass) -> float:
     """The share of rows times keys that the limits leave, of those limits that the row alone decides."""
     rows, keys = size_of(parts.row), size_of(parts.key)
     limits = [limit for limit in parts.limits if _is_of_row(parts, limit.rest)]

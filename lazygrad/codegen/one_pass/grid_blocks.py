@@ -21,7 +21,7 @@ from ...ir.uop import UOp
 from ...target import Target, TensorCore
 from ..opt.grid_time import ADDRESS, ALONE, OTHERS, TURN, Prediction
 from ..opt.occupancy import resident_groups, rounded_up
-from .cost import share_seen
+from .cost import unmasked_share
 from .rule import OnePass
 from .sizes import size_of
 
@@ -67,13 +67,13 @@ class Layout(NamedTuple):
     """How memory of a workgroup is laid out, in elements.
 
     vector   numbers of one load              depths   of each product, up to whole groups of `TOGETHER`
-    apart    from a row or key to the next, of each product; so they lie in other banks
+    strides  from a row or key to the next, of each product; so they lie in other banks
     columns  of the values, up to whole vectors of all threads    powers   from a row to the next, of f(x - t)
     """
 
     vector: int
     depths: tuple[int, ...]
-    apart: tuple[int, ...]
+    strides: tuple[int, ...]
     columns: int
     powers: int
     itemsize: int
@@ -82,9 +82,9 @@ class Layout(NamedTuple):
         """Elements for the rows' factors; for the keys' factors and after them their values; for f(x - t);
         and for what threads of a row tell each other.
         """
-        keys = max(block.all_keys * sum(self.apart), block.all_keys * self.columns)
+        keys = max(block.all_keys * sum(self.strides), block.all_keys * self.columns)
         return (
-            block.all_rows * sum(self.apart), keys, block.all_rows * self.powers,
+            block.all_rows * sum(self.strides), keys, block.all_rows * self.powers,
             block.all_rows * block.across,
         )  # fmt: skip
 
@@ -94,11 +94,11 @@ def layout_of(parts: OnePass, block: Block, target: Target) -> Layout:
     vector = min(max(target.load_bytes // itemsize, 1), TOGETHER)
     depths = tuple([rounded_up(size_of(product.depth), TOGETHER) for product in parts.products])
     columns = rounded_up(size_of(parts.column), block.across * vector)
-    apart = tuple([_apart(depth, vector) for depth in depths])
-    return Layout(vector, depths, apart, columns, _apart(block.all_keys, vector), itemsize)
+    apart = tuple([_padded_stride(depth, vector) for depth in depths])
+    return Layout(vector, depths, apart, columns, _padded_stride(block.all_keys, vector), itemsize)
 
 
-def _apart(size: int, vector: int) -> int:
+def _padded_stride(size: int, vector: int) -> int:
     """An odd number of vectors: rows that are read together lie in other banks."""
     return size + vector * (size // vector % 2 == 0)
 
@@ -119,7 +119,7 @@ class Choice(NamedTuple):
 @functools.lru_cache(256)
 def block_of(parts: OnePass, target: Target) -> Choice | None:
     """The block that takes least; None where none fits."""
-    work = _Work(parts, target)
+    work = _BlockSetup(parts, target)
     found = [
         Choice(block, each) for block in _blocks(parts, target) if (each := work.predicted(block)) is not None
     ]
@@ -179,7 +179,7 @@ def _blocks(parts: OnePass, target: Target) -> Iterator[Block]:
                         yield block
 
 
-class _Turn(NamedTuple):
+class _BlockStep(NamedTuple):
     """What a workgroup does for one block of keys.
 
     shared, registers, wide   bytes of its memory; of a thread; bytes of the widest load
@@ -198,22 +198,22 @@ class _Turn(NamedTuple):
     waits: float
 
 
-class _Work:
+class _BlockSetup:
     """A kernel as it is for every block."""
 
     def __init__(self, parts: OnePass, target: Target) -> None:
-        self.parts, self.target = parts, target
+        self.pattern, self.target = parts, target
         self.machine, self.multiprocessors = target.launch.machine
         inside = {node for p in parts.products for node in p.total.src[0].toposort()}
         self.elementwise = _price(parts.x, inside)
         self.elementwise += 0 if parts.power is None else OPS[parts.power.op].cost + 2
         self.elementwise += sum(_price(weight, set()) for weight in parts.weights)
-        self.seen = share_seen(parts)
+        self.unmasked = unmasked_share(parts)
         self.bytes = _bytes(parts)
 
     def predicted(self, block: Block) -> Prediction | None:
         """What is predicted of a block whose products are multiply-adds."""
-        parts, machine, warp = self.parts, self.machine, self.target.launch.warp
+        parts, machine, warp = self.pattern, self.machine, self.target.launch.warp
         layout = layout_of(parts, block, self.target)
         words = layout.itemsize / 4
         shared = sum(layout.shared(block)) * layout.itemsize
@@ -246,14 +246,16 @@ class _Work:
         alone = max(busy, instructions * -(-warps // machine.warps))  # a warp starts one in a cycle at most
         alone += READING * (depth + block.all_keys) / TOGETHER + 4 * machine.meeting
         registers = rounded_up(int(registers * words) + OTHERS, 8)
-        turn = _Turn(shared, registers, v * layout.itemsize, instructions, busy, alone, 2 * machine.waits)
+        turn = _BlockStep(
+            shared, registers, v * layout.itemsize, instructions, busy, alone, 2 * machine.waits
+        )
         return self._launched(block, turn, machine.products, self.elementwise)
 
     def predicted_of_warps(self, block: Block) -> Prediction | None:
         """The same by tensor cores: a warp has 16 rows, and reads words of two numbers. Copies are on the way
         while it computes, so that it waits for what it asked for a turn before.
         """
-        parts, machine, warp = self.parts, self.machine, self.target.launch.warp
+        parts, machine, warp = self.pattern, self.machine, self.target.launch.warp
         depth, columns, keys = size_of(parts.products[0].depth), size_of(parts.column), block.all_keys
         shared = 2 * keys * (depth + columns + 2 * COPIED) + 4 * block.all_rows * block.across
         registers = rounded_up(keys // 2 + columns // 2 + depth // 4 + keys // 4 + OTHERS, 8)
@@ -275,16 +277,16 @@ class _Work:
         )
         alone = max(busy, instructions * -(-warps // machine.warps)) + READING * (depth + keys) / MATRIX_ROWS
         alone += 3 * machine.meeting
-        turn = _Turn(shared, registers, 16, instructions, busy, alone, max(machine.waits - alone, 0.0))
+        turn = _BlockStep(shared, registers, 16, instructions, busy, alone, max(machine.waits - alone, 0.0))
         return self._launched(block, turn, machine.matrix_products, 0.0)
 
-    def _launched(self, block: Block, turn: _Turn, peak: int, elementwise: float) -> Prediction | None:
+    def _launched(self, block: Block, turn: _BlockStep, peak: int, elementwise: float) -> Prediction | None:
         """What is predicted of all workgroups; None where no multiprocessor holds one.
 
         peak, elementwise   multiply-adds of a multiprocessor in a cycle, and operations on an x that count
                             beside them
         """
-        parts, machine, launch = self.parts, self.machine, self.target.launch
+        parts, machine, launch = self.pattern, self.machine, self.target.launch
         if turn.registers > machine.thread_registers or turn.shared > self.target.local_bytes:
             return None
         resident = resident_groups(machine, block.threads, turn.registers, turn.shared)
@@ -292,8 +294,8 @@ class _Work:
             return None
         groups = math.prod(map(size_of, parts.batch)) * -(-rows_of(parts) // block.all_rows)
         resident = min(resident, -(-groups // self.multiprocessors))
-        turns = max(self.seen * -(-size_of(parts.key) // block.all_keys), 1.0)
-        turns = (turns + (0.5 if self.seen < 1 else 0.0)) * math.prod(map(size_of, parts.outer))
+        turns = max(self.unmasked * -(-size_of(parts.key) // block.all_keys), 1.0)
+        turns = (turns + (0.5 if self.unmasked < 1 else 0.0)) * math.prod(map(size_of, parts.outer))
         waves = -(-groups // (resident * self.multiprocessors))
         each = max(resident * turn.busy, turn.alone + turn.waits)
         computing = waves * (machine.start + 2 * machine.waits + turns * each)
@@ -313,10 +315,10 @@ class _Work:
 
     def _operations(self, elementwise: float) -> float:
         """The two of each product, and so many of each x."""
-        depth = sum(size_of(product.depth) for product in self.parts.products)
-        each = 2 * (depth + size_of(self.parts.column)) + elementwise
-        batches = math.prod(map(size_of, (*self.parts.batch, *self.parts.outer)))
-        return batches * rows_of(self.parts) * size_of(self.parts.key) * self.seen * each
+        depth = sum(size_of(product.depth) for product in self.pattern.products)
+        each = 2 * (depth + size_of(self.pattern.column)) + elementwise
+        batches = math.prod(map(size_of, (*self.pattern.batch, *self.pattern.outer)))
+        return batches * rows_of(self.pattern) * size_of(self.pattern.key) * self.unmasked * each
 
 
 def _price(value: UOp, inside: set[UOp]) -> float:

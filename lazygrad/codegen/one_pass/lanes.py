@@ -81,14 +81,14 @@ class Writer:
     def _order(self, values: Iterable[UOp]) -> list[UOp]:
         """The nodes below, without those of the places of placeholders."""
         found: list[UOp] = []
-        seen: set[UOp] = set()
+        visited: set[UOp] = set()
         stack = [(value, False) for value in values]
         while stack:
             node, ready = stack.pop()
             if ready:
                 found.append(node)
-            elif node not in seen:
-                seen.add(node)
+            elif node not in visited:
+                visited.add(node)
                 stack.append((node, True))
                 if node.op is not Ops.RANGE and number_of_placeholder(node) is None:
                     below = node.src[0].src[1:] if node.op is Ops.LOAD else node.src

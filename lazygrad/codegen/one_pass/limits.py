@@ -74,7 +74,7 @@ def _limit(condition: UOp, key: UOp) -> Limit | None:
     """A comparison of integers as slope·key + rest >= 0."""
     if condition.op not in COMPARISONS or condition.op not in (Ops.CMPLT, Ops.CMPLE):
         return None
-    low, high = map(_as_place, condition.src)
+    low, high = map(_as_index, condition.src)
     if low is None or high is None:
         return None
     terms, constant = terms_of(sub(high, low))
@@ -92,7 +92,7 @@ def _limit(condition: UOp, key: UOp) -> Limit | None:
     return Limit(slope, rest) if slope in (1, -1) else None
 
 
-def _as_place(node: UOp) -> UOp | None:
+def _as_index(node: UOp) -> UOp | None:
     """A number made of places alone, as a place."""
     if node.dtype is dtypes.index:
         return node
@@ -103,7 +103,7 @@ def _as_place(node: UOp) -> UOp | None:
     if node.op is Ops.CAST and node.src[0].dtype is dtypes.index:
         return node.src[0]
     if node.op in (Ops.ADD, Ops.SUB):
-        a, b = map(_as_place, node.src)
+        a, b = map(_as_index, node.src)
         if a is None or b is None:
             return None
         return add(a, b) if node.op is Ops.ADD else sub(a, b)

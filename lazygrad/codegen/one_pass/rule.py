@@ -104,19 +104,19 @@ class OnePass(NamedTuple):
 
 def one_pass(sink: UOp) -> OnePass | None:
     """The parts of a kernel (form 3) whose reductions are done in one pass; None where the rule is silent."""
-    found = _parts(sink)
+    found = _pattern(sink)
     for split in _splits(sink):
-        better = _parts(split)
-        if better is not None and (found is None or _turns(better.batch) < _turns(found.batch)):
+        better = _pattern(split)
+        if better is not None and (found is None or _iterations(better.batch) < _iterations(found.batch)):
             found = better
     return found
 
 
-def _turns(ranges: Iterable[UOp]) -> int:
+def _iterations(ranges: Iterable[UOp]) -> int:
     return math.prod(map(_size, ranges))
 
 
-def _parts(sink: UOp) -> OnePass | None:
+def _pattern(sink: UOp) -> OnePass | None:
     if not sink.src or not _is_simple(sink):
         return None
     store, *beside = sink.src

@@ -75,6 +75,6 @@ class Shape(NamedTuple):
         return self.batches * self.blocks
 
 
-def shape_of_work(parts: OnePass, target: Target) -> Shape:
+def shape_of_cost(parts: OnePass, target: Target) -> Shape:
     rows = sizes_of(parts, target).rows
     return Shape(math.prod(map(size_of, parts.batch)), -(-size_of(parts.row) // rows))

@@ -32,7 +32,7 @@ class Ground:
         self.row, *groups = rows
         self.group_ranges, self.key, self.limits = tuple(groups), key, limits
         self.groups = math.prod(map(size_of, groups))
-        self.places: dict[int, UOp] = {}
+        self.indices: dict[int, UOp] = {}
 
     def _div(self, a: UOp, n: int) -> UOp:
         return self.p.let(UOp(Ops.IDIV, a.dtype, (a, UOp.const(a.dtype, n)))) if n > 1 else a
@@ -66,7 +66,7 @@ class Ground:
         first, last = p.integer(0), p.integer(size - 1)
         for limit, rest in self.limits:
             terms, _ = terms_of(limit.rest)
-            places = dict(self.places)
+            places = dict(self.indices)
             for r in (self.row, *self.group_ranges):
                 if any(r in toposort((a,)) for monomial in terms for a in monomial if monomial != (r,)):
                     break  # who knows where it is greatest
@@ -77,7 +77,7 @@ class Ground:
                 else:
                     places[r.arg.id] = p.integer(size_of(r) - 1 if terms.get((r,), 0) > 0 else 0)
             else:
-                greatest = p.let(self.writer.write(rest, places).cast(p.place))
+                greatest = p.let(self.writer.write(rest, places).cast(p.index_dtype))
                 if limit.slope < 0:
                     last = self._least(last, greatest)
                 else:
@@ -89,12 +89,12 @@ class Steps(Ground):
     """The steps of a kernel of one sum."""
 
     def __init__(self, parts: OnePass, renderer: Renderer) -> None:
-        self.parts = parts
+        self.pattern = parts
         self.e = e = expressions_of(parts, renderer)
         every = [e.x, e.value, e.access, *e.late, *[s for both in e.sides for s in both], *e.limits]
         every += [v for v in (e.power, e.shift, e.values, e.weights) if v is not None]
         every += [s for store in e.beside for s in store.src]
-        self.out, self.place = e.access.src[:2]
+        self.out, self.index = e.access.src[:2]
         p = Program(arguments_in(every), parts.total.dtype, renderer)
         limits = list(zip(parts.limits, e.limits, strict=True))
         super().__init__(p, (parts.row, *parts.groups), parts.key, limits)
@@ -102,13 +102,13 @@ class Steps(Ground):
     @contextmanager
     def _each_outer(self) -> Iterator[None]:
         """The places of what is summed over beside the keys."""
-        p, places = self.p, self.places
+        p, places = self.p, self.indices
         with ExitStack() as loops:
-            for r in self.parts.outer:
+            for r in self.pattern.outer:
                 at = loops.enter_context(p.loop(0, size_of(r)))
-                self.places = {**self.places, r.arg.id: at}
+                self.indices = {**self.indices, r.arg.id: at}
             yield
-        self.places = places
+        self.indices = places
 
     def _power(self, shifted: UOp) -> UOp:
         assert self.e.power is not None
@@ -155,7 +155,7 @@ class Steps(Ground):
         p = self.p
         if scale is not None:
             value = value * p.splat(scale, value.dtype.count)
-        for factor, late in zip(self.parts.late, self.e.late, strict=True):
+        for factor, late in zip(self.pattern.late, self.e.late, strict=True):
             other = self.writer.write(late, places, given, along)
             value = value / other if factor.divides else value * other
         return p.let(self.writer.write(self.e.value, places, {**given, TOTAL: p.let(value)}, along))

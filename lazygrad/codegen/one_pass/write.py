@@ -34,28 +34,28 @@ from .blocks import Blocks, Terms
 from .expressions import PRODUCTS
 from .lanes import Along, step
 from .rule import OnePass
-from .sizes import BESIDE, shape_of_work, size_of, sizes_of
+from .sizes import BESIDE, shape_of_cost, size_of, sizes_of
 from .steps import Steps
 
 
-class Seen(NamedTuple):
+class VisibleKeys(NamedTuple):
     """The keys of a block that a tile sees: from the first one of a panel on, up to one."""
 
-    panel: Int
+    tile: Int
     begin: Int
     end: Int
 
 
-def written(parts: OnePass, renderer: Renderer, pieces: int) -> list[UOp]:
+def program(parts: OnePass, renderer: Renderer, pieces: int) -> list[UOp]:
     """The linear program."""
-    return _Kernel(parts, renderer).written(pieces)
+    return _Kernel(parts, renderer).program(pieces)
 
 
 class _Kernel(Blocks, Steps):
     def __init__(self, parts: OnePass, renderer: Renderer) -> None:
         super().__init__(parts, renderer)
         self.sizes = s = sizes_of(parts, renderer.target)
-        self.work = shape_of_work(parts, renderer.target)
+        self.cost = shape_of_cost(parts, renderer.target)
         p, groups = self.p, self.groups
         width = -(-s.keys // s.width) * s.width
         self.left = [p.scratch(groups * s.rows * size_of(each.depth)) for each in parts.products]
@@ -72,14 +72,14 @@ class _Kernel(Blocks, Steps):
             whole = -(-s.tile // s.lanes) * s.lanes
             self.found, self.shifts, self.factors = (p.scratch(whole) for _ in range(3))
 
-    def written(self, pieces: int) -> list[UOp]:
+    def program(self, pieces: int) -> list[UOp]:
         p, s = self.p, self.sizes
         kind = AxisType.THREAD if pieces > 1 else AxisType.LOOP
-        with p.loop(0, self.work.units, kind) as unit:
-            block = self._mod(unit, self.work.blocks)
-            self.places = self._decoded(self._div(unit, self.work.blocks), self.parts.batch)
+        with p.loop(0, self.cost.units, kind) as unit:
+            block = self._mod(unit, self.cost.blocks)
+            self.indices = self._decoded(self._div(unit, self.cost.blocks), self.pattern.batch)
             self.first = p.let(block * s.rows)
-            rows = size_of(self.parts.row)
+            rows = size_of(self.pattern.row)
             self.count: Int = s.rows
             if rows % s.rows:
                 left = p.let(rows - self.first)
@@ -88,15 +88,15 @@ class _Kernel(Blocks, Steps):
             with self._each_outer():
                 self._blocks()
             self._end()
-        return p.written()
+        return p.program()
 
     @contextmanager
     def _each_row(self) -> Iterator[tuple[UOp, dict[int, UOp]]]:
         """(the number of a row in its block, its places), for all rows of the block."""
         p = self.p
         with p.loop(0, self.groups) as group, p.loop(0, self.count) as row:
-            places = {**self.places, **self._decoded(group, self.parts.groups)}
-            places[self.parts.row.arg.id] = p.let(self.first + row)
+            places = {**self.indices, **self._decoded(group, self.pattern.groups)}
+            places[self.pattern.row.arg.id] = p.let(self.first + row)
             yield p.let(group * self.sizes.rows + row), places
 
     # *** a block of rows begins
@@ -104,7 +104,9 @@ class _Kernel(Blocks, Steps):
     def _begin(self) -> None:
         p, s = self.p, self.sizes
         with self._each_row() as (row, places):
-            for product, (left, _), memory in zip(self.parts.products, self.e.sides, self.left, strict=True):
+            for product, (left, _), memory in zip(
+                self.pattern.products, self.e.sides, self.left, strict=True
+            ):
                 depth = size_of(product.depth)
 
                 def copied(at: UOp, lanes: int) -> None:
@@ -121,12 +123,12 @@ class _Kernel(Blocks, Steps):
     # *** blocks of keys
 
     def _blocks(self) -> None:
-        p, s, size = self.p, self.sizes, size_of(self.parts.key)
+        p, s, size = self.p, self.sizes, size_of(self.pattern.key)
         whole, left = divmod(size, s.keys)
         begin: Int = 0
         end: Int = whole
         some = None
-        if self.parts.limits:
+        if self.pattern.limits:
             first, last = self._limits(self.first, self.first + self.count - 1, None)
             begin = p.let(first >> (s.keys.bit_length() - 1))
             beyond = p.let((last + s.keys) >> (s.keys.bit_length() - 1))
@@ -141,64 +143,64 @@ class _Kernel(Blocks, Steps):
 
     def _block(self, key: UOp, count: int) -> None:
         """So many keys from one on."""
-        p, s, parts = self.p, self.sizes, self.parts
+        p, s, parts = self.p, self.sizes, self.pattern
         for product, (_, right), memory in zip(parts.products, self.e.sides, self.right, strict=True):
-            self._panels((product.depth, right), memory, key, count)
+            self._packed_tiles((product.depth, right), memory, key, count)
         if self.e.values is not None:
             self._copy_values(self.e.values, self.values, (parts.key, key), count, parts.column)
         with p.loop(0, self.groups) as group:
-            places = {**self.places, **self._decoded(group, parts.groups)}
+            places = {**self.indices, **self._decoded(group, parts.groups)}
             for row, size in self._tiles(self.count, size_of(parts.row)):
-                with self._where_seen(row, size, places, key, count) as seen:
+                with self._where_visible(row, size, places, key, count) as seen:
                     self._tile(p.let(group * s.rows + row), row, size, places, key, count, seen)
 
     @contextmanager
-    def _where_seen(
+    def _where_visible(
         self, row: UOp, size: int, places: dict[int, UOp], key: UOp, count: int
-    ) -> Iterator[Seen]:
+    ) -> Iterator[VisibleKeys]:
         """The steps inside, for a tile some of whose x may be more than -inf, and which of the keys."""
         p = self.p
-        if not self.parts.limits:
-            yield Seen(0, 0, count)
+        if not self.pattern.limits:
+            yield VisibleKeys(0, 0, count)
             return
         low = p.let(self.first + row)
         first, last = self._limits(low, p.let(low + (size - 1)), places)
         with p.when(p.let((first < key + count) & (key <= last))):
             end = self._least(p.let(last - key + 1), p.integer(count))
-            if all(limit.slope < 0 for limit in self.parts.limits):
-                yield Seen(0, 0, end)
+            if all(limit.slope < 0 for limit in self.pattern.limits):
+                yield VisibleKeys(0, 0, end)
                 return
             shift = self.sizes.width.bit_length() - 1
             panel = p.let(self._most(p.let(first - key), p.integer(0)) >> shift)
-            yield Seen(panel, p.let(panel << shift), end)
+            yield VisibleKeys(panel, p.let(panel << shift), end)
 
     # *** a tile of rows
 
     def _tile(
-        self, slot: UOp, row: UOp, size: int, places: dict[int, UOp], key: UOp, count: int, seen: Seen
+        self, slot: UOp, row: UOp, size: int, places: dict[int, UOp], key: UOp, count: int, seen: VisibleKeys
     ) -> None:
         p = self.p
-        each = [{**places, self.parts.row.arg.id: p.let(self.first + row + r)} for r in range(size)]
-        panels = self._panels_of(seen)
+        each = [{**places, self.pattern.row.arg.id: p.let(self.first + row + r)} for r in range(size)]
+        panels = self._packed_tiles_of(seen)
         self._scores(slot, each, key, count, panels)
         if self.e.power is None:
             self._sum(slot, size, None, count, seen)
             return
         self._correct(slot, size)
         with p.loop(0, size) as r:
-            places = {**places, self.parts.row.arg.id: p.let(self.first + row + r)}
+            places = {**places, self.pattern.row.arg.id: p.let(self.first + row + r)}
             self._powers(p.let(slot + r), r, places, key, count, panels)
         self._sum(slot, size, self.factors, count, seen)
 
     def _along_keys(self, key: UOp, at: UOp, count: int) -> Along:
         """A vector of the keys of a block, some of which may be beyond its last one."""
         last = self.p.let(key + (count - 1)) if count % self.sizes.width else None
-        return Along(self.parts.key.arg.id, self.p.let(key + at), self.sizes.lanes, last)
+        return Along(self.pattern.key.arg.id, self.p.let(key + at), self.sizes.lanes, last)
 
-    def _panels_of(self, seen: Seen) -> tuple[Int, UOp]:
+    def _packed_tiles_of(self, seen: VisibleKeys) -> tuple[Int, UOp]:
         """The first panel that holds such keys, and the one behind the last."""
         shift = self.sizes.width.bit_length() - 1
-        return seen.panel, self.p.let((self.p.integer(seen.end) + (self.sizes.width - 1)) >> shift)
+        return seen.tile, self.p.let((self.p.integer(seen.end) + (self.sizes.width - 1)) >> shift)
 
     def _across(self, value: UOp) -> UOp:
         """The greatest of the lanes."""
@@ -219,7 +221,7 @@ class _Kernel(Blocks, Steps):
         with p.loop(*panels) as panel:
             made = [
                 self._sums_of_product(size_of(product.depth), sides, size, slot, panel)
-                for product, sides in zip(self.parts.products, self.sides, strict=True)
+                for product, sides in zip(self.pattern.products, self.sides, strict=True)
             ]
             for r in range(size):
                 for c in range(BESIDE):
@@ -228,8 +230,8 @@ class _Kernel(Blocks, Steps):
                     given = {PRODUCTS + n: sums[r][c] for n, sums in enumerate(made)}
                     x = p.let(self.writer.write(self.e.x, each[r], given, along))
                     if count % s.width and self.e.power is not None:
-                        steps = UOp.const(p.place.vec(s.lanes), tuple(range(s.lanes)))
-                        end = UOp.const(p.place.vec(s.lanes), (count,) * s.lanes)
+                        steps = UOp.const(p.index_dtype.vec(s.lanes), tuple(range(s.lanes)))
+                        end = UOp.const(p.index_dtype.vec(s.lanes), (count,) * s.lanes)
                         x = p.let((p.splat(at, s.lanes) + steps < end).where(x, p.number(-math.inf, s.lanes)))
                     p.store(self.xs, p.let(panel * s.width + (r * self.width + c * s.lanes)), x)
                     if self.e.power is not None:
@@ -282,7 +284,7 @@ class _Kernel(Blocks, Steps):
         sums = p.load(self.sums, place, s.lanes)
         p.store(self.sums, place, p.fma(sums, factor, total))
 
-    def _sum(self, slot: UOp, size: int, factors: UOp | None, count: int, seen: Seen) -> None:
+    def _sum(self, slot: UOp, size: int, factors: UOp | None, count: int, seen: VisibleKeys) -> None:
         """The sums over the block of f(x - t)·v, to what was summed times its factor, if it has one."""
         if self.e.values is None:
             return
@@ -311,19 +313,19 @@ class _Kernel(Blocks, Steps):
                 self._store_beside(places, given)
             if self.e.values is None:
                 value = p.let(self.writer.write(self.e.value, places, given))
-                p.store(self.out, p.let(self.writer.write(self.place, places)), value)
+                p.store(self.out, p.let(self.writer.write(self.index, places)), value)
                 return
 
             def finished(column: UOp, lanes: int) -> None:
-                along = Along(self.parts.column.arg.id, column, lanes)
+                along = Along(self.pattern.column.arg.id, column, lanes)
                 value = p.load(self.totals, row * s.columns + column, lanes)
                 result = self._finished(value, scale, places, given, along)
                 at = {**places, along.number: column}
-                if lanes == 1 or step(self.place, along.number) == 1:
-                    p.store(self.out, p.let(self.writer.write(self.place, at)), result)
+                if lanes == 1 or step(self.index, along.number) == 1:
+                    p.store(self.out, p.let(self.writer.write(self.index, at)), result)
                     return
                 for lane in range(lanes):
                     at[along.number] = p.let(column + lane)
-                    p.store(self.out, p.let(self.writer.write(self.place, at)), p.lane(result, lane))
+                    p.store(self.out, p.let(self.writer.write(self.index, at)), p.lane(result, lane))
 
-            self._vectors(size_of(self.parts.column), finished)
+            self._vectors(size_of(self.pattern.column), finished)

@@ -45,7 +45,7 @@ class Row(NamedTuple):
     """A row of a thread: where it is in the block, its places, and whether there is such a row."""
 
     slot: UOp
-    places: dict[int, UOp]
+    indices: dict[int, UOp]
     valid: UOp | None
 
 
@@ -70,9 +70,9 @@ def _side(value: UOp, along: int) -> Side:
     return Side(value, substitute_ranges(value, known), loads, along)
 
 
-def written_on_grid(parts: OnePass, renderer: Renderer, block: Block) -> list[UOp]:
+def grid_program(parts: OnePass, renderer: Renderer, block: Block) -> list[UOp]:
     """The linear program."""
-    return Workgroup(parts, renderer, block).written()
+    return Workgroup(parts, renderer, block).program()
 
 
 class Workgroup(Steps):
@@ -84,7 +84,7 @@ class Workgroup(Steps):
         self.left = p.scratch(left, shared=True) if left else None
         self.right = p.scratch(right, shared=True)
         self.powers = p.scratch(powers, shared=True)
-        self.told = p.scratch(told, shared=True) if parts.power is not None else None
+        self.broadcast = p.scratch(told, shared=True) if parts.power is not None else None
         depths = [product.depth.arg.id for product in parts.products]
         both = zip(self.e.sides, depths, strict=True)
         self.sides = [(_side(left, depth), _side(right, depth)) for (left, right), depth in both]
@@ -92,25 +92,25 @@ class Workgroup(Steps):
         self.values = _side(self.e.values, parts.column.arg.id)
         self.total_rows = rows_of(parts)
 
-    def written(self) -> list[UOp]:
+    def program(self) -> list[UOp]:
         p, block = self.p, self.block
         blocks = -(-self.total_rows // block.all_rows)
-        number = self._special("gidx0", blocks * math.prod(map(size_of, self.parts.batch)))
+        number = self._special("gidx0", blocks * math.prod(map(size_of, self.pattern.batch)))
         self.thread = self._special("lidx0", block.threads)
         self.across, self.down = self._mod(self.thread, block.across), self._div(self.thread, block.across)
-        self.places = self._decoded(self._div(number, blocks), self.parts.batch)
+        self.indices = self._decoded(self._div(number, blocks), self.pattern.batch)
         self.first = p.let(self._mod(number, blocks) * block.all_rows)
         self.rows = [self._row(self._row_slot(r)) for r in range(block.rows)]
         self._begin()
         lanes = sum(lanes for _, lanes in self._columns())
         self.sums = [[p.accumulator(p.number(0.0)) for _ in range(lanes)] for _ in self.rows]
-        if self.parts.power is not None:
+        if self.pattern.power is not None:
             self.tops = [p.accumulator(p.number(-math.inf)) for _ in self.rows]
             self.totals = [p.accumulator(p.number(0.0)) for _ in self.rows]
         with self._each_outer():
-            self._turns(*self._blocks_seen())
+            self._key_blocks(*self._visible_blocks())
         self._end()
-        return p.written()
+        return p.program()
 
     # *** whose is what
 
@@ -135,14 +135,14 @@ class Workgroup(Steps):
         block = self.block
         for n, (side, _) in enumerate(self.sides):
             assert self.left is not None
-            where = block.all_rows * sum(self.layout.apart[:n])
-            depth = size_of(self.parts.products[n].depth)
+            where = block.all_rows * sum(self.layout.strides[:n])
+            depth = size_of(self.pattern.products[n].depth)
             self._fill(
-                side, self.left, where, self.layout.apart[n], self.layout.depths[n], depth, block.all_rows,
-                self._row, self.parts.row.arg.id,
+                side, self.left, where, self.layout.strides[n], self.layout.depths[n], depth, block.all_rows,
+                self._row, self.pattern.row.arg.id,
             )  # fmt: skip
 
-    def _turns(self, begin: Int, end: Int) -> None:
+    def _key_blocks(self, begin: Int, end: Int) -> None:
         """The blocks of keys."""
         with self.p.loop(begin, end) as turn:
             self._block(self.p.let(turn * self.block.all_keys))
@@ -151,7 +151,7 @@ class Workgroup(Steps):
         """A place in the launch."""
         if size == 1 and name.startswith("l"):
             return self.p.integer(0)
-        return self.p.let(UOp(Ops.SPECIAL, dtypes.int32, (), (name, size)).cast(self.p.place))
+        return self.p.let(UOp(Ops.SPECIAL, dtypes.int32, (), (name, size)).cast(self.p.index_dtype))
 
     def _row(self, slot: UOp) -> Row:
         """A row of the block; beyond the last one, that again."""
@@ -161,27 +161,27 @@ class Workgroup(Steps):
             valid = p.let(number < self.total_rows)
             number = valid.where(number, p.integer(self.total_rows - 1))
         number = p.let(number)
-        places = {**self.places, **self._decoded(self._mod(number, self.groups), self.parts.groups)}
-        places[self.parts.row.arg.id] = self._div(number, self.groups)
+        places = {**self.indices, **self._decoded(self._mod(number, self.groups), self.pattern.groups)}
+        places[self.pattern.row.arg.id] = self._div(number, self.groups)
         return Row(slot, places, valid)
 
     def _key(self, first: UOp) -> Callable[[UOp], Row]:
         """A key of the block from one on, by its number in it."""
-        size, p = size_of(self.parts.key), self.p
+        size, p = size_of(self.pattern.key), self.p
 
         def key(slot: UOp) -> Row:
             number, valid = p.let(first + slot), None
             if size % self.block.all_keys:
                 valid = p.let(number < size)
                 number = p.let(valid.where(number, p.integer(size - 1)))
-            return Row(slot, {**self.places, self.parts.key.arg.id: number}, valid)
+            return Row(slot, {**self.indices, self.pattern.key.arg.id: number}, valid)
 
         return key
 
-    def _blocks_seen(self) -> tuple[Int, Int]:
+    def _visible_blocks(self) -> tuple[Int, Int]:
         """Which blocks of keys hold some x that may be more than -inf: from one up to another."""
-        p, count = self.p, -(-size_of(self.parts.key) // self.block.all_keys)
-        if not self.parts.limits:
+        p, count = self.p, -(-size_of(self.pattern.key) // self.block.all_keys)
+        if not self.pattern.limits:
             return 0, count
         last = self._least(p.let(self.first + self.block.all_rows - 1), p.integer(self.total_rows - 1))
         low, high = self._limits(self._div(self.first, self.groups), self._div(last, self.groups), None)
@@ -223,7 +223,7 @@ class Workgroup(Steps):
             else:
                 slot, vector = self._div(number, each), self._mod(number, each)
             row, column = row_of(slot), p.let(vector * v)
-            values = self._values(side, row.places, column, width, size)
+            values = self._values(side, row.indices, column, width, size)
             if row.valid is not None:
                 values = [p.let(row.valid.where(value, p.number(0.0))) for value in values]
             self._write(memory, plus(slot * apart + column, where), values)
@@ -280,22 +280,22 @@ class Workgroup(Steps):
 
     def _block(self, key: UOp) -> None:
         p, block, layout = self.p, self.block, self.layout
-        key_of, near = self._key(key), self.parts.key.arg.id
-        starts = [block.all_keys * sum(layout.apart[:n]) for n in range(len(self.sides))]
+        key_of, near = self._key(key), self.pattern.key.arg.id
+        starts = [block.all_keys * sum(layout.strides[:n]) for n in range(len(self.sides))]
         for n, (_, side) in enumerate(self.sides):
-            depth = size_of(self.parts.products[n].depth)
+            depth = size_of(self.pattern.products[n].depth)
             self._fill(
-                side, self.right, starts[n], layout.apart[n], layout.depths[n], depth, block.all_keys,
+                side, self.right, starts[n], layout.strides[n], layout.depths[n], depth, block.all_keys,
                 key_of, near,
             )  # fmt: skip
         if self.sides:
             p.barrier()
         products = [self._products(n, start) for n, start in enumerate(starts)]
         xs = self._xs(products, key_of)
-        tops, factors = self._tops(xs) if self.told is not None else ([], [])
-        if self.told is None and self.sides:
+        tops, factors = self._tops(xs) if self.broadcast is not None else ([], [])
+        if self.broadcast is None and self.sides:
             p.barrier()
-        columns = size_of(self.parts.column)
+        columns = size_of(self.pattern.column)
         self._fill(
             self.values, self.right, 0, layout.columns, layout.columns, columns, block.all_keys, key_of, near
         )
@@ -308,10 +308,10 @@ class Workgroup(Steps):
 
     def _products(self, n: int, start: int) -> list[list[UOp]]:
         """The tile of a sum of products."""
-        p, block, apart = self.p, self.block, self.layout.apart[n]
+        p, block, apart = self.p, self.block, self.layout.strides[n]
         assert self.left is not None
         sums = [[p.accumulator(p.number(0.0)) for _ in range(block.keys)] for _ in self.rows]
-        begin = block.all_rows * sum(self.layout.apart[:n])
+        begin = block.all_rows * sum(self.layout.strides[:n])
         rows = [p.let(row.slot * apart) for row in self.rows]
         keys = [p.let(plus(self.across, k * block.across) * apart) for k in range(block.keys)]
         with p.loop(0, self.layout.depths[n] // TOGETHER) as group:
@@ -327,30 +327,30 @@ class Workgroup(Steps):
     def _xs(self, products: list[list[list[UOp]]], key_of: Callable[[UOp], Row]) -> list[list[UOp]]:
         """x of the tile; beyond the last key what adds nothing."""
         p, block = self.p, self.block
-        beyond = p.number(0.0 if self.parts.power is None else -math.inf)
+        beyond = p.number(0.0 if self.pattern.power is None else -math.inf)
         found: list[list[UOp]] = [[] for _ in self.rows]
         for k in range(block.keys):
             key = key_of(self._key_slot(k))
             for r, row in enumerate(self.rows):
                 given = {PRODUCTS + n: sums[r][k] for n, sums in enumerate(products)}
-                x = self.writer.write(self.e.x, {**row.places, **key.places}, given)
+                x = self.writer.write(self.e.x, {**row.indices, **key.indices}, given)
                 found[r].append(p.let(x if key.valid is None else key.valid.where(x, beyond)))
         return found
 
     def _tops(self, xs: list[list[UOp]]) -> tuple[list[UOp], list[UOp]]:
         """The greatest x of each row so far, and what its sums so far are multiplied by."""
         p, block = self.p, self.block
-        assert self.told is not None
+        assert self.broadcast is not None
         for row, own in zip(self.rows, xs, strict=True):
             top = own[0]
             for x in own[1:]:
                 top = p.let(self._greater(top, x))
-            p.store(self.told, row.slot * block.across + self.across, top)
+            p.store(self.broadcast, row.slot * block.across + self.across, top)
         p.barrier()
         tops, factors = [], []
         for row, before in zip(self.rows, self.tops, strict=True):
             top = before
-            for value in self._read(self.told, row.slot * block.across, block.across):
+            for value in self._read(self.broadcast, row.slot * block.across, block.across):
                 top = p.let(self._greater(top, value))
             tops.append(top)
             factors.append(self._power(p.let(before - self._finite(top))))
@@ -370,7 +370,7 @@ class Workgroup(Steps):
                     value = self._power(p.let(x - shift))
                     total = value if total is None else p.let(total + value)
                 if self.e.weights is not None:
-                    places = {**row.places, **key_of(slot).places}
+                    places = {**row.indices, **key_of(slot).indices}
                     value = p.let(value * self.writer.write(self.e.weights, places))
                 self._keep(row, slot, value)
             if total is not None:
@@ -409,9 +409,9 @@ class Workgroup(Steps):
 
     def _end(self) -> None:
         p, block = self.p, self.block
-        if self.told is not None:
+        if self.broadcast is not None:
             for row, total in zip(self.rows, self.totals, strict=True):
-                p.store(self.told, row.slot * block.across + self.across, total)
+                p.store(self.broadcast, row.slot * block.across + self.across, total)
             p.barrier()
         for r, row in enumerate(self.rows):
             with self._where(row.valid):
@@ -421,20 +421,20 @@ class Workgroup(Steps):
         p, block = self.p, self.block
         given: dict[int, UOp] = {}
         scale = None
-        if self.told is not None:
-            first, *others = self._read(self.told, row.slot * block.across, block.across)
+        if self.broadcast is not None:
+            first, *others = self._read(self.broadcast, row.slot * block.across, block.across)
             for other in others:
                 first = p.let(first + other)
-            scale = self._statistics(self.tops[r], first, row.places, given)
+            scale = self._statistics(self.tops[r], first, row.indices, given)
             if self.e.beside:
                 with p.when(p.let(self.across.alu(Ops.CMPEQ, p.integer(0)))):
-                    self._store_beside(row.places, given)
-        size, begin = size_of(self.parts.column), 0
+                    self._store_beside(row.indices, given)
+        size, begin = size_of(self.pattern.column), 0
         for column, lanes in self._columns():
             inside = p.let(column < size) if self.layout.columns > size else None
             with self._where(inside):
                 sums = self.sums[r][begin : begin + lanes]
-                self._store(column, lanes, sums, scale, row.places, given, size)
+                self._store(column, lanes, sums, scale, row.indices, given, size)
             begin += lanes
 
     def _store(
@@ -442,10 +442,10 @@ class Workgroup(Steps):
         given: dict[int, UOp], size: int,
     ) -> None:  # fmt: skip
         """Some neighbours of a row's results, as a vector where they lie so."""
-        p, along = self.p, self.parts.column.arg.id
+        p, along = self.p, self.pattern.column.arg.id
         ats = [{**places, along: plus(column, lane)} for lane in range(lanes)]
-        place = self.writer.write(self.place, ats[0])
-        near = step(self.place, along) == 1 and multiple_of(place) % lanes == 0
+        place = self.writer.write(self.index, ats[0])
+        near = step(self.index, along) == 1 and multiple_of(place) % lanes == 0
         if near and size % lanes == 0 and self._has_vectors(self.out, lanes):
             values = [self._finished(sums[lane], scale, ats[lane], given) for lane in range(lanes)]
             p.store(self.out, p.let(place), _joined(values))
@@ -453,7 +453,7 @@ class Workgroup(Steps):
         for lane in range(lanes):
             with self._where(p.let(ats[lane][along] < size) if size % lanes else None):
                 value = self._finished(sums[lane], scale, ats[lane], given)
-                p.store(self.out, p.let(self.writer.write(self.place, ats[lane])), value)
+                p.store(self.out, p.let(self.writer.write(self.index, ats[lane])), value)
 
     @contextmanager
     def _where(self, condition: UOp | None) -> Iterator[None]:

@@ -38,7 +38,7 @@ from .sizes import BESIDE, size_of
 from .sizes_joined import chunks_of, joined_sizes
 
 
-class _Written(NamedTuple):
+class _EmittedSum(NamedTuple):
     """A sum, written: its values, what is stored and where; memory of the values and of what was summed."""
 
     sum: Sum
@@ -69,14 +69,14 @@ def _without_rows(terms: Sequence[UOp], key: int) -> tuple[list[UOp], list[UOp]]
     return list(substitute_ranges(UOp.sink(*terms), found).src), list(found)
 
 
-def written_joined(parts: Joined, renderer: Renderer, pieces: int) -> list[UOp]:
+def joined_program(parts: Joined, renderer: Renderer, pieces: int) -> list[UOp]:
     """The linear program."""
-    return _Kernel(parts, renderer).written(pieces)
+    return _Kernel(parts, renderer).program(pieces)
 
 
 class _Kernel(Blocks):
     def __init__(self, parts: Joined, renderer: Renderer) -> None:
-        self.parts = parts
+        self.pattern = parts
         self.sizes = s = joined_sizes(parts, renderer.target)
         self.chunks = chunks_of(parts, s)
         sums = [*parts.of_rows, *parts.of_keys]
@@ -108,22 +108,22 @@ class _Kernel(Blocks):
         arrays = max(len(parts.terms), len(parts.products))
         self.made = [p.scratch(s.rows * self.width) for _ in range(arrays)]
         self.rows = size_of(parts.row)
-        of_rows, of_keys = list[_Written](), list[_Written]()
+        of_rows, of_keys = list[_EmittedSum](), list[_EmittedSum]()
         for number, (each, value, store) in enumerate(zip(sums, values, stores, strict=True)):
             columns, is_of_rows = self._columns(each.column), number < len(parts.of_rows)
             copied = p.scratch((s.keys if is_of_rows else s.rows) * columns)
             totals = p.scratch((self.groups * self.rows if is_of_rows else s.keys) * columns)
-            found = _Written(each, value, store.src[1], store.src[0], copied, totals)
+            found = _EmittedSum(each, value, store.src[1], store.src[0], copied, totals)
             (of_rows if is_of_rows else of_keys).append(found)
         self.of_rows, self.of_keys = of_rows, of_keys
 
-    def written(self, pieces: int) -> list[UOp]:
-        p, s, parts = self.p, self.sizes, self.parts
+    def program(self, pieces: int) -> list[UOp]:
+        p, s, parts = self.p, self.sizes, self.pattern
         kind = AxisType.THREAD if pieces > 1 else AxisType.LOOP
         whole, left = divmod(size_of(parts.key), s.keys)
         with p.loop(0, parts.batches() * self.chunks, kind) as unit:
             chunk = self._mod(unit, self.chunks)
-            self.places = self._decoded(self._div(unit, self.chunks), parts.batch)
+            self.indices = self._decoded(self._div(unit, self.chunks), parts.batch)
             for each in self.of_rows:
                 self._clear(each, self.groups * self.rows)
             if self.chunks > 1:
@@ -140,12 +140,12 @@ class _Kernel(Blocks):
                 if left:
                     self._keys(p.integer(whole * s.keys), left)
             with p.loop(0, self.groups) as group, p.loop(0, self.rows if self.of_rows else 0) as row:
-                places = {**self.places, **self._decoded(group, parts.groups), parts.row.arg.id: row}
+                places = {**self.indices, **self._decoded(group, parts.groups), parts.row.arg.id: row}
                 for each in self.of_rows:
                     self._store(each, p.let(group * self.rows + row), places)
-        return p.written()
+        return p.program()
 
-    def _clear(self, each: _Written, count: int) -> None:
+    def _clear(self, each: _EmittedSum, count: int) -> None:
         p, s = self.p, self.sizes
         with p.loop(0, count * self._columns(each.sum.column) // s.lanes) as vector:
             p.store(each.totals, p.let(vector * s.lanes), p.number(0.0, s.lanes))
@@ -153,48 +153,50 @@ class _Kernel(Blocks):
     # *** a block of keys
 
     def _keys(self, key: UOp, count: int) -> None:
-        p, s, parts = self.p, self.sizes, self.parts
+        p, s, parts = self.p, self.sizes, self.pattern
         for product, (_, right), memory in zip(parts.products, self.sides, self.right, strict=True):
-            self._panels((product.depth, right), memory, key, count)
+            self._packed_tiles((product.depth, right), memory, key, count)
         for each in self.of_rows:
             self._copy_values(each.values, each.copied, (parts.key, key), count, each.sum.column)
         for each in self.of_keys:
             self._clear(each, count)
         with p.loop(0, self.groups) as group:
-            outside = self.places
-            self.places = {**outside, **self._decoded(group, parts.groups)}
+            outside = self.indices
+            self.indices = {**outside, **self._decoded(group, parts.groups)}
             with p.loop(0, -(-self.rows // s.rows)) as number:
                 row = p.let(number * s.rows)
                 rows = self._least(p.let(p.integer(self.rows) - row), p.integer(s.rows))
                 self._rows(p.let(group * self.rows + row), row, rows, key, count)
-            self.places = outside
+            self.indices = outside
         for each in self.of_keys:
             whole = self._store_turned(each, key, count)
             with p.loop(whole, count) as at:
-                self._store(each, at, {**self.places, parts.key.arg.id: p.let(key + at)})
+                self._store(each, at, {**self.indices, parts.key.arg.id: p.let(key + at)})
 
     def _rows(self, slot: UOp, row: UOp, rows: UOp, key: UOp, count: int) -> None:
         """A block of rows: those terms that may not be 0 are computed, and added up."""
         p = self.p
         if not self.limits:
-            self._seen_rows(slot, row, rows, key, count, 0, count)
+            self._visible_rows(slot, row, rows, key, count, 0, count)
             return
-        first, last = self._limits(row, p.let(row + rows - 1), self.places)
+        first, last = self._limits(row, p.let(row + rows - 1), self.indices)
         with p.when(p.let((first < key + count) & (key <= last))):
             end = self._least(p.let(last - key + 1), p.integer(count))
-            panel: Int = 0
+            tile: Int = 0
             if any(limit.slope > 0 for limit, _ in self.limits):
                 shift = self.sizes.width.bit_length() - 1
-                panel = p.let(self._most(p.let(first - key), p.integer(0)) >> shift)
-            self._seen_rows(slot, row, rows, key, count, panel, end)
+                tile = p.let(self._most(p.let(first - key), p.integer(0)) >> shift)
+            self._visible_rows(slot, row, rows, key, count, tile, end)
 
-    def _seen_rows(self, slot: UOp, row: UOp, rows: UOp, key: UOp, count: int, panel: Int, end: Int) -> None:
-        p, s, parts = self.p, self.sizes, self.parts
+    def _visible_rows(
+        self, slot: UOp, row: UOp, rows: UOp, key: UOp, count: int, panel: Int, end: Int
+    ) -> None:
+        p, s, parts = self.p, self.sizes, self.pattern
         along = parts.row
         for product, (left, _), memory in zip(parts.products, self.sides, self.left, strict=True):
             depth = size_of(product.depth)
             with p.loop(0, rows) as at:
-                places = {**self.places, along.arg.id: p.let(row + at)}
+                places = {**self.indices, along.arg.id: p.let(row + at)}
 
                 def copied(place: UOp, lanes: int) -> None:
                     value = self.writer.write(left, places, along=Along(product.depth.arg.id, place, lanes))  # noqa: B023
@@ -227,7 +229,7 @@ class _Kernel(Blocks):
     def _terms(self, at: UOp, size: int, row: UOp, key: UOp, count: int, seen: tuple[Int, Int]) -> None:
         """The terms of a tile of rows, in memory in which the sums of products are before."""
         p, s = self.p, self.sizes
-        each = [{**self.places, self.parts.row.arg.id: p.let(row + at + r)} for r in range(size)]
+        each = [{**self.indices, self.pattern.row.arg.id: p.let(row + at + r)} for r in range(size)]
         rows = [
             {FIRST_OF_ROW + n: p.let(self.writer.write(v, places)) for n, v in enumerate(self.of_row)}
             for places in each
@@ -245,7 +247,7 @@ class _Kernel(Blocks):
         begin = seen[0] * BESIDE if isinstance(seen[0], int) else p.let(seen[0] * BESIDE)
         with p.loop(begin, p.let(behind * BESIDE)) as vector:
             place = p.let(vector * s.lanes)
-            along = Along(self.parts.key.arg.id, p.let(key + place), s.lanes, last)
+            along = Along(self.pattern.key.arg.id, p.let(key + place), s.lanes, last)
             for r in range(size):
                 own = p.let((at + r) * self.width + place)
                 given = dict(rows[r])
@@ -257,10 +259,10 @@ class _Kernel(Blocks):
 
     # *** results
 
-    def _store_turned(self, each: _Written, key: UOp, count: int) -> int:
+    def _store_turned(self, each: _EmittedSum, key: UOp, count: int) -> int:
         """The results of keys that are neighbours in memory, by squares of vectors; of how many keys."""
         p, lanes, (memory, at) = self.p, self.sizes.lanes, each.access.src[:2]
-        walked, number = self.parts.key.arg.id, each.sum.column.arg.id
+        walked, number = self.pattern.key.arg.id, each.sum.column.arg.id
         size, columns = size_of(each.sum.column), self._columns(each.sum.column)
         if lanes == 1 or step(at, number) == 1 or step(at, walked) != 1 or size % lanes:
             return 0
@@ -269,13 +271,13 @@ class _Kernel(Blocks):
             along = Along(walked, p.let(key + first), lanes)
             totals = [p.load(each.totals, p.let((first + n) * columns + column), lanes) for n in range(lanes)]
             for lane, turned in enumerate(transposed(totals)):
-                places = {**self.places, number: p.let(column + lane)}
+                places = {**self.indices, number: p.let(column + lane)}
                 given = {TOTAL: turned}
                 result = p.let(self.writer.write(each.value, places, given, along))
                 p.store(memory, p.let(self.writer.write(at, {**places, walked: along.first})), result)
         return count // lanes * lanes
 
-    def _store(self, each: _Written, slot: UOp, places: dict[int, UOp]) -> None:
+    def _store(self, each: _EmittedSum, slot: UOp, places: dict[int, UOp]) -> None:
         p, (memory, at) = self.p, each.access.src[:2]
         columns, number = self._columns(each.sum.column), each.sum.column.arg.id
 

@@ -36,9 +36,9 @@ from .steps import Steps
 from .write_grid import Row, Workgroup, plus
 
 
-def written_of_matrices(parts: OnePass, renderer: Renderer, block: Block, core: TensorCore) -> list[UOp]:
+def matrix_program(parts: OnePass, renderer: Renderer, block: Block, core: TensorCore) -> list[UOp]:
     """The linear program."""
-    return _Warps(parts, renderer, block, core).written()
+    return _Warps(parts, renderer, block, core).program()
 
 
 class _Warps(Workgroup):
@@ -54,7 +54,7 @@ class _Warps(Workgroup):
         self.layout = Layout(2, (self.depth,), (self.depth + COPIED,), columns, columns + COPIED, 2)
         self.keys = p.scratch(block.all_keys * (self.depth + COPIED), shared=True, dtype=element)
         self.copied = p.scratch(block.all_keys * (columns + COPIED), shared=True, dtype=element)
-        self.told = p.scratch(block.all_rows * block.across, shared=True)
+        self.broadcast = p.scratch(block.all_rows * block.across, shared=True)
         self.total_rows = rows_of(parts)
 
     # *** whose is what
@@ -75,7 +75,7 @@ class _Warps(Workgroup):
 
     def _begin(self) -> None:
         """The words of a thread's rows, for each step of the depth: in the order of the instruction."""
-        p, along = self.p, self.parts.products[0].depth.arg.id
+        p, along = self.p, self.pattern.products[0].depth.arg.id
         memory, place = self.left_load.src[0].src[:2]
         self.words = [
             [
@@ -83,7 +83,7 @@ class _Warps(Workgroup):
                     memory,
                     p.let(
                         self.writer.write(
-                            place, {**row.places, along: p.let(plus(self.across * 2, step + half))}
+                            place, {**row.indices, along: p.let(plus(self.across * 2, step + half))}
                         )
                     ),
                 )
@@ -104,31 +104,31 @@ class _Warps(Workgroup):
             with self._where(p.let(number < total) if total % block.threads else None):
                 row = key_of(self._div(number, each))
                 column = p.let(self._mod(number, each) * COPIED)
-                there = p.let(self.writer.write(place, {**row.places, along: column}))
+                there = p.let(self.writer.write(place, {**row.indices, along: column}))
                 slot = self._div(number, each)
                 p.fetch((memory, p.let(slot * (width + COPIED) + column)), (source, there), COPIED, row.valid)
         p.commit()
 
     def _copy_keys(self, key: UOp) -> None:
-        self._copy(self.right_load, self.keys, self.depth, self.parts.products[0].depth.arg.id, key)
+        self._copy(self.right_load, self.keys, self.depth, self.pattern.products[0].depth.arg.id, key)
 
     # *** blocks of keys
 
-    def _turns(self, begin: Int, end: Int) -> None:
+    def _key_blocks(self, begin: Int, end: Int) -> None:
         p, block = self.p, self.block
         self._copy_keys(p.let(p.integer(begin) * block.all_keys))
         with p.loop(begin, end) as turn:
             key = p.let(turn * block.all_keys)
             p.wait(0)
             p.barrier()
-            columns = self.parts.column.arg.id
+            columns = self.pattern.column.arg.id
             self._copy(self.values_load, self.copied, self.layout.columns, columns, key)
             xs = self._xs([self._scores()], self._key(key))
             tops, factors = self._tops(xs)
-            last = -(-size_of(self.parts.key) // block.all_keys) - 1
+            last = -(-size_of(self.pattern.key) // block.all_keys) - 1
             following = self._least(p.let(turn + 1), p.integer(last))
             self._copy_keys(p.let(following * block.all_keys))  # the last one twice: nobody reads it
-            self.kept: dict[UOp, list[UOp]] = {}
+            self.fragments: dict[UOp, list[UOp]] = {}
             self._powers(xs, tops, factors, self._key(key))
             p.wait(1)
             p.barrier()
@@ -139,7 +139,7 @@ class _Warps(Workgroup):
 
     def _scores(self) -> list[list[UOp]]:
         """The products of the warp's rows and the block's keys."""
-        p, apart = self.p, self.layout.apart[0]
+        p, apart = self.p, self.layout.strides[0]
         count = self.block.all_keys // MATRIX_COLUMNS
         sums = [[p.accumulator(p.number(0.0)) for _ in range(4)] for _ in range(count)]
         within = self._mod(self.down, MATRIX_COLUMNS)
@@ -154,12 +154,12 @@ class _Warps(Workgroup):
 
     def _keep(self, row: Row, slot: UOp, value: UOp) -> None:
         rounded = self.p.let(self.writer.write(self.rounded, {}, {SHIFTED: value}))
-        self.kept.setdefault(row.slot, []).append(rounded)
+        self.fragments.setdefault(row.slot, []).append(rounded)
 
     def _sum(self, factors: list[UOp]) -> None:
         p, apart = self.p, self.layout.powers
         self._corrected(factors)
-        rows = [self.kept[row.slot] for row in self.rows]
+        rows = [self.fragments[row.slot] for row in self.rows]
         within = self._mod(self.down, MATRIX_COLUMNS)
         for step in range(self.block.all_keys // MATRIX_ROWS):
             left = [

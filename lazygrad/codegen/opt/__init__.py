@@ -4,12 +4,12 @@
 """
 
 from .actions import ACTIONS, KernelOptError, Opt, OptOps, apply_opt, apply_opts
-from .ahead import Ahead
 from .groups import Group, GroupTop
 from .heuristic import Choice
 from .inline import Inline
+from .k_blocks import KBlocks
 from .loops import Axis, Loops
-from .rounds import Rounds
+from .multi_buffer import MultiBuffer
 from .stage import Stage
 from .tensor_core import TensorCore
 from .threads import choose, choose_on_cores
@@ -17,17 +17,17 @@ from .tile import Tile
 
 __all__ = [
     "ACTIONS",
-    "Ahead",
     "Axis",
     "Choice",
     "Group",
     "GroupTop",
     "Inline",
+    "KBlocks",
     "KernelOptError",
     "Loops",
+    "MultiBuffer",
     "Opt",
     "OptOps",
-    "Rounds",
     "Stage",
     "TensorCore",
     "Tile",

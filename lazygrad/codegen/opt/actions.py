@@ -357,7 +357,7 @@ class NoLocals:
 
     def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
         require(not loops.no_locals, "NOLOCALS was applied already")
-        has = any(kind is AxisType.LOCAL for each in loops.axes for kind, _ in each.parts)
+        has = any(kind is AxisType.LOCAL for each in loops.axes for kind, _ in each.factors)
         require(not has, "LOCAL was applied already")
 
     def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:

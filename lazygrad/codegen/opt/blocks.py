@@ -23,6 +23,7 @@ from ..warp_groups import are_alone
 from .actions import KernelOptError, Opt, OptOps, apply_opt
 from .contraction import is_contraction
 from .facts import Access, Facts, size_of
+from .gemm_axes import GemmAxes, all_gemm_axes, number_of
 from .loops import Axis
 from .occupancy import (
     Multiples,
@@ -36,7 +37,6 @@ from .occupancy import (
     resident_groups,
     rounded_up,
 )
-from .roles import Roles, all_roles, number_of
 from .shared import APART
 from .warp_blocks import warp_blocks
 
@@ -98,8 +98,8 @@ def _candidates(facts: Facts, target: Target) -> Iterator[Found]:
     if not along or any(number_of(access) < 0 for access in loads):
         return
     summed = max(along, key=lambda axis: size_of(axis) or 0)
-    work = _Work(facts, loads, summed, [axis for axis in inner if axis is not summed], target, machine)
-    for roles in all_roles(facts):
+    work = _LoopBody(facts, loads, summed, [axis for axis in inner if axis is not summed], target, machine)
+    for roles in all_gemm_axes(facts):
         if not any(access.step(roles.lanes) == 1 for access in facts.accesses if not access.reduced):
             continue  # neighbouring threads write neighbours
         if len(inner) == 1:
@@ -111,7 +111,7 @@ def _candidates(facts: Facts, target: Target) -> Iterator[Found]:
                     yield Found(time, _opts(block, roles, summed, copies))
 
 
-def _blocks(roles: Roles, summed: Axis) -> Iterator[Block]:
+def _blocks(roles: GemmAxes, summed: Axis) -> Iterator[Block]:
     for rows in PLACES:
         for lanes in PLACES:
             for row_threads in THREADS:
@@ -126,12 +126,12 @@ def _blocks(roles: Roles, summed: Axis) -> Iterator[Block]:
                             yield block
 
 
-def _multiples(block: Block, roles: Roles, summed: Axis) -> Multiples:
+def _multiples(block: Block, roles: GemmAxes, summed: Axis) -> Multiples:
     return (roles.rows, block.height), (roles.lanes, block.width), (summed, block.steps)
 
 
 @dataclass(frozen=True)
-class _Work:
+class _LoopBody:
     """What is to be done: `summed` goes in steps between copies, `inside` are the other sums' loops."""
 
     facts: Facts
@@ -141,7 +141,7 @@ class _Work:
     target: Target
     machine: Multiprocessor
 
-    def copied(self, block: Block, roles: Roles) -> int:
+    def copied(self, block: Block, roles: GemmAxes) -> int:
         """Elements of both copies, of windows at most."""
         sizes = {roles.rows.number: block.height, roles.lanes.number: block.width}
         sizes |= {axis.number: size_of(axis) or 1 for axis in self.inside}
@@ -150,7 +150,7 @@ class _Work:
             for load in self.loads
         )
 
-    def cycles(self, block: Block, roles: Roles, number: int) -> float | None:
+    def cycles(self, block: Block, roles: GemmAxes, number: int) -> float | None:
         """How long the device takes for all blocks, with a number of copies; None where none is held."""
         machine, warp, itemsize = self.machine, self.target.launch.warp, self.facts.element_bytes
         turns = -(-(size_of(self.summed) or 1) // block.steps)
@@ -192,7 +192,7 @@ def _levels(turns: int) -> int:
     return levels
 
 
-def _opts(block: Block, roles: Roles, summed: Axis, copies: int) -> list[Opt]:
+def _opts(block: Block, roles: GemmAxes, summed: Axis, copies: int) -> list[Opt]:
     rows, lanes = roles.rows, roles.lanes
     found = padded(_multiples(block, roles, summed))
     for axis, places, threads in (

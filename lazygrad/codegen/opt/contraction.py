@@ -22,7 +22,7 @@ Where the target has an instruction for sums of products of such numbers (TC), a
 of this holds for words of packed numbers: panels are packed so, and rows that lie in memory as words are read
 as they are.
 
-Every pair of axes as I and J (`roles.py`), and every tile that the registers hold (`tiles.py`), is a
+Every pair of axes as I and J (`gemm_axes.py`), and every tile that the registers hold (`tiles.py`), is a
 candidate: what it would do is written down as work, and the one that takes least time is chosen.
 """
 
@@ -34,15 +34,15 @@ from collections.abc import Iterator
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...target import Target
+from ..cost_model import cycles
 from ..ranges import is_computed
-from ..work import cycles
 from .actions import KernelOptError, Opt, OptOps, apply_opt
 from .facts import Facts, size_of
+from .gemm_axes import all_gemm_axes, along_sum, k_blocks, number_of, whole_rows
 from .loops import is_parallel
-from .roles import all_roles, along_sum, number_of, rounds, whole_rows
 from .sums_along import SumTiling
 from .tiles import Tiling
-from .windows import alike, windows
+from .windows import by_stride, windows
 
 #: Fewer multiplications are not worth a copy.
 LEAST_WORK = 1 << 17
@@ -50,13 +50,13 @@ LEAST_WORK = 1 << 17
 NEW = 1 << 20
 
 
-def packed_panels(facts: Facts, target: Target) -> tuple[list[Opt], float]:
+def packed_tiles(facts: Facts, target: Target) -> tuple[list[Opt], float]:
     """The Opts for a contraction that is worth packing, and the cycles it takes; [] for anything else."""
     best, least = list[Opt](), (math.inf, math.inf)
     for before, tiling in _tilings(facts, target):
-        time, opts = tiling.chosen(least[0])
-        rows = tiling.roles.rows
-        far = min((abs(access.step(rows) or math.inf) for access in tiling.roles.others), default=math.inf)
+        time, opts = tiling.best_opts(least[0])
+        rows = tiling.axes.rows
+        far = min((abs(access.step(rows) or math.inf) for access in tiling.axes.others), default=math.inf)
         if opts and (time, far) < least:  # of two that take the same, where rows are nearer
             best, least = before + opts, (time, far)
     return best, least[0]
@@ -85,15 +85,15 @@ def _tilings(facts: Facts, target: Target) -> Iterator[tuple[list[Opt], Tiling |
             for opt in opts:
                 loops = apply_opt(loops, opt, target)
             after = Facts.of(loops) if opts else facts
-            for roles in all_roles(after):
+            for roles in all_gemm_axes(after):
                 tiling = Tiling(after, target, roles, per_step)
                 yield opts, tiling
-                if tiling.apart and per_step == 1:
-                    for other in (whole_rows(after, roles), rounds(after, roles)):
+                if tiling.separate and per_step == 1:
+                    for other in (whole_rows(after, roles), k_blocks(after, roles)):
                         if other is not None:
                             yield opts, Tiling(after, target, other, per_step)
                     if along_sum(after, roles, tiling.width):
-                        yield opts, SumTiling(after, target, roles, tiling.apart)
+                        yield opts, SumTiling(after, target, roles, tiling.separate)
 
 
 def _dots(facts: Facts, target: Target) -> list[Opt]:
@@ -146,13 +146,13 @@ def _windows(facts: Facts, target: Target) -> list[Opt]:
             continue
         axis_of = {r: axis for axis in facts.loops.axes for r in axis.ranges}
         loops = [r for r in ranges_of(access.node) if r in axis_of and access.step(axis_of[r]) != 0]
-        groups = alike(access.node.src[0].src[1], loops, True)
+        groups = by_stride(access.node.src[0].src[1], loops, True)
         together = {r for group in groups for r in group}
         around = [axis_of[r] for r in loops if r not in together and axis_of[r].output]
         found = windows(access.node, (r for r in loops if axis_of[r] not in around), NEW)
         if found is None or not around:
             continue
-        nbytes = math.prod(r.src[0].arg for r in found.place) * access.node.dtype.itemsize
+        nbytes = math.prod(r.src[0].arg for r in found.index) * access.node.dtype.itemsize
         if nbytes > target.memory.second:
             continue
         around.sort(key=lambda axis: axis.number)

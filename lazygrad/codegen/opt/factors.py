@@ -8,7 +8,7 @@ ranges along which it goes on in memory are one loop then, and the copy has a ro
 
 Rows are an odd number of vectors of 16 bytes apart. Where a word holds neighbours of a row, the 8 rows and 4
 words that the threads of a warp read lie in all 32 banks. For instructions that read the copies themselves,
-these are panels (`target/panels.py`), if the matrix fits in some.
+these are panels (`target/packed_tiles.py`), if the matrix fits in some.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ...ir.args import AxisType
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp, toposort
-from ...target import Panel, Target, TensorCore
-from ...target.panels import LINES, MODES
+from ...target import PackedTile, Target, TensorCore
+from ...target.packed_tiles import LINES, MODES
 from ..ranges import make_range, stride, substitute_ranges
 from .shared import APART, filling_loops
 from .warp_matrices import OWN
-from .windows import Windows, free_numbers, place_of
+from .windows import Windows, free_numbers, index_of
 
 #: Values by where they are: the half, which of a thread's rows, the place in the word.
 Lanes = Mapping[tuple[int, ...], UOp]
@@ -42,7 +42,7 @@ def stage_factors(sink: UOp, number: int, inside: frozenset[UOp], target: Target
     """
     for node in [node for node in sink.toposort() if node.op is Ops.WMMA]:
         core, words = node.arg, node.src[:-1]
-        rows, panels = OWN * core.halves, list(core.panels)
+        rows, panels = OWN * core.halves, list(core.tiles)
         for which, (own, part) in enumerate(((OWN, words[:rows]), (1, words[rows:]))):
             lanes: Lanes = {
                 (*divmod(k, own), n): lane
@@ -55,12 +55,12 @@ def stage_factors(sink: UOp, number: int, inside: frozenset[UOp], target: Target
                 copied = _staged(sink, lanes, inside, core, target)
                 if copied is not None:
                     sink, panels[which] = substitute_ranges(sink, copied[0]), copied[1]
-        if core.panels != tuple(panels):
-            sink = _in_panels(sink, replace(core, panels=(panels[0], panels[1])))
+        if core.tiles != tuple(panels):
+            sink = _in_packed_tiles(sink, replace(core, tiles=(panels[0], panels[1])))
     return sink
 
 
-def _in_panels(sink: UOp, core: TensorCore) -> UOp:
+def _in_packed_tiles(sink: UOp, core: TensorCore) -> UOp:
     """The kernel whose product of matrices knows how these lie."""
     (product,) = [node for node in sink.toposort() if node.op is Ops.WMMA]
     return index.substitute((sink,), {product: product.replace(arg=core)})[sink]
@@ -68,7 +68,7 @@ def _in_panels(sink: UOp, core: TensorCore) -> UOp:
 
 def _staged(
     sink: UOp, lanes: Lanes, inside: frozenset[UOp], core: TensorCore, target: Target
-) -> tuple[dict[UOp, UOp], Panel | None] | None:
+) -> tuple[dict[UOp, UOp], PackedTile | None] | None:
     """Of each value what is read from one copy of all, and its panels if there are any; None where they are
     no matrix in memory.
     """
@@ -85,13 +85,13 @@ def _staged(
     if found is None:
         return None
     source = found.value
-    place = place_of(source).src[1]
+    place = index_of(source).src[1]
     loops = sorted(set(ranges_of(source)) - inside, key=lambda r: -(stride(place, r) or 0))
     itemsize = value.dtype.itemsize
-    first = fresh + len(ranges) + len(found.place)
+    first = fresh + len(ranges) + len(found.index)
     own, filling = filling_loops(loops, place, first, target.load_bytes // itemsize)
     panel = (
-        _panel(loops, ranges[0] in ranges_of(found.place[loops[-1]]), core.steps, itemsize)
+        _packed_tile(loops, ranges[0] in ranges_of(found.index[loops[-1]]), core.steps, itemsize)
         if core.warps > 1
         else None
     )
@@ -102,8 +102,8 @@ def _staged(
     there, here = (
         _sum(at[r] * step for r, step in strides.items())
         if panel is None
-        else panel.place(*(at[r] for r in loops))
-        for at in (own, found.place)
+        else panel.index(*(at[r] for r in loops))
+        for at in (own, found.index)
     )
     store = UOp(
         Ops.STORE,
@@ -119,7 +119,7 @@ def _staged(
     return read, panel
 
 
-def _panel(loops: Sequence[UOp], along_steps: bool, steps: int, itemsize: int) -> Panel | None:
+def _packed_tile(loops: Sequence[UOp], along_steps: bool, steps: int, itemsize: int) -> PackedTile | None:
     """Panels for a matrix that these loops walk, the last one along its lines; `steps` of a product.
 
     Lines along the steps hold those of one product; others are as long as can be, and there are such of 2
@@ -132,7 +132,7 @@ def _panel(loops: Sequence[UOp], along_steps: bool, steps: int, itemsize: int) -
     line = steps if along_steps else max(fits, default=0) // itemsize
     if line == 0 or lines % LINES or width % line:
         return None
-    return Panel(along_steps, line, lines, itemsize)
+    return PackedTile(along_steps, line, lines, itemsize)
 
 
 def _over(lanes: Lanes, ranges: Sequence[UOp]) -> UOp | None:
@@ -172,7 +172,7 @@ def _along_steps(
     value: UOp, ranges: Sequence[UOp], inside: frozenset[UOp], core: TensorCore
 ) -> frozenset[UOp]:
     """The ranges of the steps of a sum: those of a thread's words, of the threads, and what is unrolled."""
-    place = place_of(value).src[1]
+    place = index_of(value).src[1]
     neighbours = (stride(place, ranges[0]) or 0) // 4  # the words of threads that are neighbours
     own = {ranges[0], ranges[-1]}
     for r in ranges_of(value) - inside:
@@ -186,7 +186,7 @@ def _in_rows(value: UOp, closed: frozenset[UOp], apart: frozenset[UOp], fresh: i
 
     Ranges of `apart` and others are no one loop.
     """
-    place = place_of(value).src[1]
+    place = index_of(value).src[1]
     steps = {r: stride(place, r) or 0 for r in closed if r.src[0].op is Ops.CONST}
     if len(steps) < len(closed) or any(step <= 0 for step in steps.values()):
         return None

@@ -12,8 +12,8 @@ from ...ir.index import as_index
 from ...ir.nest import ranges_of, scan_ranges, stage_stores
 from ...ir.ops import LANEWISE, OPS, Ops
 from ...ir.uop import UOp, toposort
-from ..ranges import chosen_by_data, index_nodes, reduces_around, stride, typical
-from ..work import PRODUCTS
+from ..cost_model import PRODUCTS
+from ..ranges import data_dependent, index_nodes, reduces_around, stride, typical
 from .loops import Axis, Loops
 
 #: Simple operations in the vectorized kernel (LLVM takes about 8 ms for so many).
@@ -70,7 +70,7 @@ class Facts:
     sums     how many reductions end, and the axes that they close
     divisions  the axes that some address is computed from by a division, other than a shift
     scans    how many steps running values take, and the axes that they run along
-    in_turn  the axes along which some running value takes one step after the other
+    sequential  the axes along which some running value takes one step after the other
     carried  how many registers running values take, of one place each: a float sum has three (`linearize.py`)
     branches  how many choices by what is loaded are made, by the axes along which they differ: branches where
              no lanes are
@@ -85,7 +85,7 @@ class Facts:
     sums: list[tuple[float, frozenset[int]]] = field(default_factory=list)
     divisions: set[frozenset[int]] = field(default_factory=set)
     scans: list[tuple[float, frozenset[int]]] = field(default_factory=list)
-    in_turn: set[int] = field(default_factory=set)
+    sequential: set[int] = field(default_factory=set)
     carried: int = 0
     branches: dict[frozenset[int], float] = field(default_factory=dict)
     bytes_along: dict[int, int] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class Facts:
         nodes = [node for node in nodes if filling or node not in copied]
         inside_of = reduces_around(nodes)
         addresses = index_nodes(nodes)
-        by_data = chosen_by_data(nodes)
+        by_data = data_dependent(nodes)
         for node in nodes:
             info = OPS[node.op]
             is_access = node.op in (Ops.LOAD, Ops.STORE)
@@ -112,7 +112,7 @@ class Facts:
                 facts.scans.append((steps, along))
                 facts.carried += 3 if node.arg is Ops.ADD and dtypes.is_float(node.dtype) else 1
                 if node.arg is Ops.MULACC:
-                    facts.in_turn |= along
+                    facts.sequential |= along
             is_value = is_access or node.op is Ops.REDUCE or node.op in LANEWISE
             if not is_value or node in addresses:
                 continue

@@ -18,7 +18,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target, TensorCore
 from ..grid import is_far
-from ..partial_results import Step, cycles_of, instructions_of, parts_in_memory, steps_of
+from ..partial_results import Step, cycles_of, instructions_of, partials_in_memory, steps_of
 from .actions import Opt, OptOps
 from .facts import Access, Facts
 from .occupancy import busy, resident_groups, rounded_up
@@ -95,7 +95,7 @@ class _Threads(NamedTuple):
 
     axis: int
     threads: int
-    apart: int
+    distance: int
     grouped: bool
 
 
@@ -110,7 +110,7 @@ class _Launched:
         self.staged = {opt.amount for opt in opts if opt.op is OptOps.STAGE}
         self.core = next((opt for opt in opts if opt.op is OptOps.TC and target.tensor_cores), None)
         self.instruction = self._instruction(self.core) if self.core is not None else None
-        self.ahead = next((opt.amount or 1 for opt in opts if opt.op is OptOps.AHEAD), 1) - 1
+        self.copies_in_flight = next((opt.amount or 1 for opt in opts if opt.op is OptOps.AHEAD), 1) - 1
         shares = self.shares.values()
         self.threads = math.prod(share.threads * share.group for share in shares)
         if self.core is not None:
@@ -141,8 +141,8 @@ class _Launched:
         for axis in self.facts.loops.reduce_axes:
             if axis.reduce == core.axis:
                 share = self.shares[axis.number]
-                share.turns, share.at_once = (
-                    max(1, share.turns // (core.amount or 1)),
+                share.iterations, share.at_once = (
+                    max(1, share.iterations // (core.amount or 1)),
                     share.at_once * (core.amount or 1),
                 )
         self.threads *= self.target.launch.warp * warps
@@ -156,10 +156,10 @@ class _Launched:
                 found.append(_Threads(axis.number, share.threads, share.near, False))
         for number, share in self.shares.items():
             if share.group > 1:
-                found.append(_Threads(number, share.group, share.apart, True))
+                found.append(_Threads(number, share.group, share.stride, True))
 
         def far(entry: _Threads) -> tuple[float, int]:
-            steps = [(a, (a.strides.get(entry.axis, 0) or 0) * entry.apart) for a in self.accesses]
+            steps = [(a, (a.strides.get(entry.axis, 0) or 0) * entry.distance) for a in self.accesses]
             often = sum(self._times(access) for access, step in steps if is_far(step, _item(access)))
             return often, sum(abs(step) for access, step in steps if access.node.op is Ops.STORE)
 
@@ -229,14 +229,16 @@ class _Launched:
             times = math.prod(self.shares[number].own for number in axes)
             computed += (price - min(multiplied, sums)) * times
             products += multiplied * times
-            turns = max(turns, math.prod(self.shares[number].turns for number in axes))
+            turns = max(turns, math.prod(self.shares[number].iterations for number in axes))
         return computed, products, turns
 
     def _registers(self) -> int:
         """Of a thread."""
         sums = 0.0
         for axes, (_, _, count) in self.facts.computed.items():
-            sums += count * math.prod(self.shares[number].at_once for number in axes if self._is_kept(number))
+            sums += count * math.prod(
+                self.shares[number].at_once for number in axes if self._is_cached(number)
+            )
         loaded = sum(
             math.prod(self.shares[n].at_once for n in self._moved(access)) * max(_item(access), 4) / 4
             for access in self.accesses
@@ -248,7 +250,7 @@ class _Launched:
         most = self.machine.thread_registers
         return min(rounded_up(int(sums + min(loaded, 64)) + OTHERS, 8), max(most, int(sums) + OTHERS))
 
-    def _is_kept(self, number: int) -> bool:
+    def _is_cached(self, number: int) -> bool:
         return self.facts.loops.axes[number].output or self.shares[number].group > 1
 
     def _shared_bytes(self) -> int:
@@ -256,18 +258,18 @@ class _Launched:
         total = 0.0
         for number, share in self.shares.items():
             if share.group > 1:
-                parts = parts_in_memory(self._steps(number))
+                parts = partials_in_memory(self._steps(number))
                 total += 4 * self._shared_sums(number) * parts * self.threads // share.group
         for access in self.accesses:
             if self._is_staged(access):
-                total += self._copied(access) * (self.ahead + 1)
+                total += self._copied(access) * (self.copies_in_flight + 1)
         return int(total)
 
     def _copied(self, access: Access) -> int:
         """Bytes of the copy of one turn of the longest reduction."""
         inside = {n: self.shares[n].inside for n in self._moved(access)}
         reduced = [n for n in inside if not self.facts.loops.axes[n].output]
-        along = max(reduced, key=lambda n: self.shares[n].turns, default=None)
+        along = max(reduced, key=lambda n: self.shares[n].iterations, default=None)
         if along is not None:
             inside[along] = self.shares[along].at_once
         return math.prod(inside.values()) * _item(access)
@@ -356,24 +358,24 @@ class _Launched:
 
     def _waits(self, widths: Sequence[int]) -> tuple[float, float]:
         """How often a thread waits for memory, and how often for copies that were fetched ahead."""
-        rounds: dict[frozenset[UOp], float] = {}
+        waits_of: dict[frozenset[UOp], float] = {}
         loads: dict[frozenset[UOp], float] = {}
         fetched = 0.0
         for access, width in zip(self.accesses, widths, strict=True):
             if access.node.op is not Ops.LOAD:
                 continue
             staged = self._is_staged(access)
-            waits = math.prod(self.shares[n].turns for n in self._moved(access))
+            waits = math.prod(self.shares[n].iterations for n in self._moved(access))
             waits = waits if staged else math.ceil(waits / AHEAD)
             waits += None in access.strides.values()
             key = frozenset(r for r in _loops_around(access) if r in self._reduced())
             if not staged:
                 loads[key] = loads.get(key, 0.0) + self._times(access) / width
-            if self.ahead and staged:
-                fetched = max(fetched, waits / self.ahead)
+            if self.copies_in_flight and staged:
+                fetched = max(fetched, waits / self.copies_in_flight)
             else:
-                rounds[key] = max(rounds.get(key, 0.0), waits, math.ceil(loads.get(key, 0.0) / TOGETHER))
-        return sum(rounds.values()), fetched
+                waits_of[key] = max(waits_of.get(key, 0.0), waits, math.ceil(loads.get(key, 0.0) / TOGETHER))
+        return sum(waits_of.values()), fetched
 
     def _reduced(self) -> set[UOp]:
         return {r for axis in self.facts.loops.reduce_axes for r in axis.ranges}

@@ -41,7 +41,7 @@ class _Grouped:
         require(not loops.no_locals, "NOLOCALS was applied")
         require(not rows_along(loops, axis), "each thread would keep a part of the row: INLINE comes first")
         kinds = {r.arg.kind for each in loops.axes for r in each.ranges}
-        kinds |= {kind for each in loops.axes for kind, _ in each.parts}
+        kinds |= {kind for each in loops.axes for kind, _ in each.factors}
         require(AxisType.GROUP not in kinds, "the threads of a workgroup share one axis already")
         require(AxisType.WARP not in kinds, "the threads of a warp compute matrices together")
         scanned = scanned_ranges(loops.sink.toposort())

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from ...ir.uop import UOp
 from ...target import Target
 from ..checks import without_checks
+from ..cost_model import cycles, issued
 from ..ranges import in_order
-from ..work import cycles, issued
 from .actions import Opt
-from .contraction import packed_panels
+from .contraction import packed_tiles
 from .facts import Facts
 from .inline import all_inline
 from .loops import Loops
@@ -47,7 +47,7 @@ def choose(kernel: UOp | Loops, target: Target) -> Choice:
     facts = Facts.of(plain)
     if target.vector_bytes == 0 or in_order(loops.sink):
         return Choice([], cycles(planned(facts, target, {}), target))
-    panels, time = packed_panels(facts, target)
+    panels, time = packed_tiles(facts, target)
     if panels:
         return Choice([*inline, *panels], time)
     plan, time = _shortest(facts, target, loops)
@@ -57,10 +57,10 @@ def choose(kernel: UOp | Loops, target: Target) -> Choice:
 def _shortest(facts: Facts, target: Target, loops: Loops) -> tuple[Plan, float]:
     """The plan that takes least, and how long that is."""
     first, *others = plans(facts, target, loops)
-    without = cycles(first.work(), target)
+    without = cycles(first.loop_costs(), target)
     found = []
     for plan in others:
-        work = plan.work()
+        work = plan.loop_costs()
         found.append((cycles(work, target), issued(work, target), plan))
     time = min([time for time, _, _ in found], default=math.inf)
     if not found or time > without:

@@ -34,7 +34,7 @@ class Inline:
 
     def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
         require(bool(rows_along(loops, axis)), f"no row is kept along axis {axis.number}")
-        require(not axis.parts and not axis.blocks, "the axis was split: INLINE comes first")
+        require(not axis.factors and not axis.blocks, "the axis was split: INLINE comes first")
 
     def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
         return without_rows(loops, axis)

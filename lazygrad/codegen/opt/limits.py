@@ -18,7 +18,7 @@ _THREADS = (AxisType.LOCAL, AxisType.WARP, AxisType.GROUP)
 
 def threads_of(loops: Loops) -> int:
     """The threads of a workgroup."""
-    return math.prod(amount for axis in loops.axes for kind, amount in axis.parts if kind in _THREADS)
+    return math.prod(amount for axis in loops.axes for kind, amount in axis.factors if kind in _THREADS)
 
 
 def shared_bytes(loops: Loops) -> int:

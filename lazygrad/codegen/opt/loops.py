@@ -21,7 +21,7 @@ from ...ir.nest import closed_ranges, output_ranges, ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ..axes import kernel_name
-from ..checks import asked_where
+from ..checks import implied_where
 from ..ranges import IN_REGISTERS, make_range, neutral, substitute_ranges
 
 
@@ -34,7 +34,7 @@ class Axis:
     ranges   the loops over that part: at most one of an output, any number of reduces; perhaps none
     output   whether an output has it
     reduce   its number among the reduce axes; None if nothing is reduced along it
-    parts    what was split off, the newest first: (kind, amount)
+    factors  what was split off, the newest first: (kind, amount)
     blocks   the loops over its blocks, the outermost first: what TILE moved outward
     """
 
@@ -43,7 +43,7 @@ class Axis:
     ranges: tuple[UOp, ...]
     output: bool
     reduce: int | None
-    parts: tuple[tuple[AxisType, int], ...] = ()
+    factors: tuple[tuple[AxisType, int], ...] = ()
     blocks: tuple[UOp, ...] = ()
 
     @property
@@ -101,7 +101,7 @@ class Loops:
                 outer = make_range(rest, r.arg.id, r.arg.kind)
                 outers.append(outer)
                 mapping[r] = inner * as_index(rest) + outer if consecutive else outer * amount + inner
-        left = replace(axis, size=rest, ranges=tuple(outers), parts=((kind, amount), *axis.parts))
+        left = replace(axis, size=rest, ranges=tuple(outers), factors=((kind, amount), *axis.factors))
         return self._with(substitute_ranges(self.sink, mapping), left)
 
     def pad(self, axis: Axis, multiple: int) -> Loops:
@@ -111,7 +111,7 @@ class Loops:
         mapping = {r: make_range(padded, r.arg.id, r.arg.kind) for r in axis.ranges}
         sink = substitute_ranges(self.sink, mapping)
         wider = replace(axis, size=padded, ranges=tuple(mapping.values()))
-        rows = {} if axis.parts else _memories_of_rows(sink, wider.ranges, padded)
+        rows = {} if axis.factors else _memories_of_rows(sink, wider.ranges, padded)
         return self._with(_guard(sink, {r: index.less(r, size) for r in wider.ranges}, rows), wider)
 
     def tile(self, axis: Axis, amount: int) -> Loops:
@@ -170,7 +170,7 @@ class Loops:
         info = self.sink.arg
         if not isinstance(info, KernelInfo):
             return self.sink
-        kinds = [kind for axis in self.axes for kind, _ in axis.parts]
+        kinds = [kind for axis in self.axes for kind, _ in axis.factors]
         named = KernelInfo(
             kernel_name(self.sink, info.name.split("_")[0]),
             local_dims=sum(kind in (AxisType.LOCAL, AxisType.WARP) for kind in kinds),
@@ -335,7 +335,7 @@ def _guard(sink: UOp, inside: dict[UOp, UOp], rows: dict[UOp, UOp]) -> UOp:
                 src = (_or_identity(node, src[0], conditions), *src[1:])
         elif node.op is Ops.CHECK:
             conditions = [condition for r, condition in inside.items() if r in ranges_of(node)]
-            src = (src[0], asked_where(index.all_of(conditions), src[1]), *src[2:])
+            src = (src[0], implied_where(index.all_of(conditions), src[1]), *src[2:])
         done[node] = node if src == node.src else index.rebuild(node, src)
     return done[sink]
 

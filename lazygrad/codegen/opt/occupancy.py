@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from ...target import Launch, Multiprocessor, Target
 from .actions import Opt, OptOps
 from .facts import Facts, size_of
+from .gemm_axes import GemmAxes, number_of
 from .loops import Axis
-from .roles import Roles, number_of
 
 #: At most so much of the work may be padding.
 PADDED = 1.5
@@ -75,7 +75,7 @@ def busy(
     )
 
 
-def blocks_of(facts: Facts, roles: Roles, height: int, width: int) -> int:
+def blocks_of(facts: Facts, roles: GemmAxes, height: int, width: int) -> int:
     """How many blocks of so many rows and lanes there are."""
     sizes = {roles.rows.number: height, roles.lanes.number: width}
     outputs = [axis for axis in facts.loops.axes if axis.output]
@@ -111,8 +111,8 @@ def padded(multiples: Multiples) -> list[Opt]:
     return [Opt(OptOps.PADTO, axis.number, n) for axis, n in multiples if (size_of(axis) or 1) % n]
 
 
-def copied(roles: Roles, summed: Axis, copies: int) -> list[Opt]:
+def copied(roles: GemmAxes, summed: Axis, copies: int) -> list[Opt]:
     """The Opts that copy both inputs, and keep so many copies."""
-    inputs = sorted({number_of(access) for access in (*roles.panels, *roles.others)})
+    inputs = sorted({number_of(access) for access in (*roles.right, *roles.others)})
     found = [Opt(OptOps.STAGE, summed.number, number) for number in inputs]
     return found if copies == 1 else [*found, Opt(OptOps.AHEAD, summed.number, copies)]

@@ -11,18 +11,18 @@ from collections.abc import Iterable
 
 from ...ir.ops import Ops
 from ...target import Target
+from ..cost_model import Loop, guessing
 from ..lanes import element_cost, step_cost
 from ..ranges import largest_power_of_two
-from ..work import Loop, guessing
 from .facts import Access, Facts
-from .in_rounds import InRounds
 from .loops import Axis
+from .row_blocks import RowBlocks
 
 #: The places of axes, by their numbers, that are computed at once.
 AtOnce = dict[int, int]
 
 
-def planned(facts: Facts, target: Target, at_once: AtOnce, rounds: InRounds | None = None) -> list[Loop]:
+def planned(facts: Facts, target: Target, at_once: AtOnce, rounds: RowBlocks | None = None) -> list[Loop]:
     """The loops of a kernel that computes so many places of axes at once, its sum perhaps in rounds."""
     nest = _Nest(facts, target, at_once, rounds)
     first, core = nest.loops[0], target.core
@@ -52,7 +52,7 @@ def planned(facts: Facts, target: Target, at_once: AtOnce, rounds: InRounds | No
         moved = {number: step for number, step in access.strides.items() if step != 0}
         loop = nest.innermost(moved)
         apart = lanes is not None and own in moved and access.step(lanes) not in (1, -1)
-        count = _places(moved, at_once, own)
+        count = _streams(moved, at_once, own)
         if own is not None and own in moved:
             count *= at_once[own] if apart else vectors
         if apart and lanes is not None and access.node.op is Ops.LOAD and facts.is_window(access, lanes):
@@ -63,8 +63,8 @@ def planned(facts: Facts, target: Target, at_once: AtOnce, rounds: InRounds | No
             loop.compute(count)  # they are put into vectors, or taken out of them
         item = access.node.src[0].dtype.base.itemsize
         strides = {loop: (step or 0) * some for n, step in moved.items() for loop, some in nest.moving[n]}
-        parts, spread = _parts(access, at_once, target.memory.line)
-        nbytes = _places(moved, at_once, None) * item
+        parts, spread = _lines(access, at_once, target.memory.line)
+        nbytes = _streams(moved, at_once, None) * item
         loop.touch(access.node.src[0].src[0], access.nbytes, item, nbytes, strides, parts, spread)
     if rounds is not None:
         _wait_in_memory(nest.of[rounds.along], rounds, at_once, width, facts.element_bytes)
@@ -76,7 +76,7 @@ def planned(facts: Facts, target: Target, at_once: AtOnce, rounds: InRounds | No
     for steps, along in facts.scans:
         beside = [number for number in at_once if number not in along]
         nest.innermost(along).accumulators += facts.carried / len(facts.scans) * times(beside, vectors)
-        if own in facts.in_turn:
+        if own in facts.sequential:
             first.lost = math.inf
         elif own is not None and own in along:
             first.compute(steps * step_cost(width))
@@ -86,17 +86,17 @@ def planned(facts: Facts, target: Target, at_once: AtOnce, rounds: InRounds | No
     return nest.loops
 
 
-def _wait_in_memory(strips: Loop, rounds: InRounds, at_once: AtOnce, width: int, item: int) -> None:
+def _wait_in_memory(strips: Loop, rounds: RowBlocks, at_once: AtOnce, width: int, item: int) -> None:
     """The sums of each strip are read and written in each round, to which the strip's rows are added."""
     sums = math.prod(at_once.get(n, 1) for n in at_once if n != rounds.summed)
     strips.load(sums / width)
     strips.compute(sums / width)
     strips.store(sums / width)
-    held = strips.turns * sums * item
+    held = strips.iterations * sums * item
     strips.touch("sums", held, item, sums * item, {strips: sums})
 
 
-def _places(steps: dict[int, int | None], at_once: AtOnce, own: int | None) -> float:
+def _streams(steps: dict[int, int | None], at_once: AtOnce, own: int | None) -> float:
     """How many places are looked at together, but for those along the lanes.
 
     What moves by the same step along two axes meets the same places, as neighbouring windows do.
@@ -112,7 +112,7 @@ def _places(steps: dict[int, int | None], at_once: AtOnce, own: int | None) -> f
     return total * math.prod(alike.values())
 
 
-def _parts(access: Access, at_once: AtOnce, line: int) -> tuple[int, int]:
+def _lines(access: Access, at_once: AtOnce, line: int) -> tuple[int, int]:
     """In how many lines apart the places are that an access looks at together, and the bytes between two."""
     parts, spread = 1, 0
     for number, step in access.strides.items():
@@ -126,12 +126,12 @@ def _parts(access: Access, at_once: AtOnce, line: int) -> tuple[int, int]:
 class _Nest:
     """A loop for each axis, in the one around it."""
 
-    def __init__(self, facts: Facts, target: Target, at_once: AtOnce, rounds: InRounds | None) -> None:
+    def __init__(self, facts: Facts, target: Target, at_once: AtOnce, rounds: RowBlocks | None) -> None:
         self.loops, self.of = [Loop()], dict[int, Loop]()
         #: axis → the loops that move along it, and by how many of its places
         self.moving: dict[int, list[tuple[Loop, int]]] = {}
         self.order: dict[int, int] = {}  # an inner loop comes after those around it
-        turn = 0.0 if target.grid else target.core.turn
+        turn = 0.0 if target.grid else target.core.iteration
         for number, outer in facts.nest:
             some = at_once.get(number, 1)
             turns = math.ceil(facts.sizes[number] / some)

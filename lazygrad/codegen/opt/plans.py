@@ -23,14 +23,14 @@ from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target
+from ..cost_model import Loop
 from ..ranges import BESIDE, FEW_TURNS, divides, largest_power_of_two, typical
-from ..work import Loop
 from .actions import MAX_UPCAST, Opt, OptOps
 from .facts import MAX_COST, SHORT, Access, Facts, size_of
-from .in_rounds import InRounds, in_rounds
 from .inline import rows_along, without_rows
 from .loops import Axis, Loops
 from .planned import planned
+from .row_blocks import RowBlocks, row_blocks
 
 #: The same, after short reductions were written out.
 MAX_WRITTEN_OUT = 320
@@ -66,9 +66,9 @@ def plans(facts: Facts, target: Target, loops: Loops) -> Iterator[Plan]:
     crossing = plan.crossing()
     if crossing:
         plan.transpose(*crossing)
-        yield plan.written_out()
+        yield plan.unrolled_short()
         return
-    yield copy_of(plan).written_out()
+    yield copy_of(plan).unrolled_short()
     for axis in reversed(facts.loops.axes):
         if any(axis.number in along for _, along in facts.scans) and not facts.is_contiguous(axis):
             continue  # running values of what lies apart: added one by one they are as near, and as fast
@@ -76,8 +76,8 @@ def plans(facts: Facts, target: Target, loops: Loops) -> Iterator[Plan]:
         if beside.vectorize(axis):
             found = beside.columns(axis) if axis.output and axis.reduce is None else beside.rows(axis)
             alone = copy_of(beside)
-            yield from (each.written_out() for each in found)
-            yield from (each.written_out() for each in alone.with_short(axis))
+            yield from (each.unrolled_short() for each in found)
+            yield from (each.unrolled_short() for each in alone.with_short(axis))
 
 
 def copy_of(plan: Plan) -> Plan:
@@ -96,22 +96,22 @@ class Plan:
         self.amounts: dict[int, int] = {}
         self.padded: dict[int, int] = {}
         self.blocks: dict[int, int] = {}
-        self.rounds: InRounds | None = None
+        self.row_blocks: RowBlocks | None = None
         #: the axis along which the kernel's rows are kept
-        self.kept: Axis | None = None
+        self.staged: Axis | None = None
         #: the facts with the rows along an axis kept, if there are such rows; for all plans of the kernel
         self.keeping: dict[int, Facts | None] = {}
         self.width = target.vector_bytes // facts.element_bytes
 
-    def written_out(self) -> Plan:
+    def unrolled_short(self) -> Plan:
         """The plan with what is short written out."""
         self.write_out_divisions()
         self.write_out_short_reductions()
         return self
 
-    def work(self) -> list[Loop]:
+    def loop_costs(self) -> list[Loop]:
         """What the kernel does with this plan."""
-        return planned(self.facts, self.target, self.amounts, self.rounds)
+        return planned(self.facts, self.target, self.amounts, self.row_blocks)
 
     def size_of_code(self) -> float:
         """About how many operations are written out, on vectors."""
@@ -130,16 +130,16 @@ class Plan:
                 continue
             if axis.output:
                 found.append(Opt(OptOps.UPCAST, axis.number, amount))
-            elif self.rounds is None:
+            elif self.row_blocks is None:
                 found.append(Opt(OptOps.UNROLL, axis.reduce, amount))
-        if self.rounds is not None:
-            found = self.rounds.opts(facts, found)
-        kept = rows_along(self.loops, self.kept) if self.kept is not None else []
+        if self.row_blocks is not None:
+            found = self.row_blocks.opts(facts, found)
+        kept = rows_along(self.loops, self.staged) if self.staged is not None else []
         at_once = {r for axis in self.loops.axes if self.amounts.get(axis.number, 1) > 1 for r in axis.ranges}
         if any(not ranges_of(row).isdisjoint(at_once) for row in kept):  # lanes would need rows of their own
-            self.kept = None
+            self.staged = None
         for axis in reversed(self.loops.axes):
-            if axis is not self.kept and rows_along(self.loops, axis):
+            if axis is not self.staged and rows_along(self.loops, axis):
                 found.insert(0, Opt(OptOps.INLINE, axis.number))
         found += [Opt(OptOps.TILE, number, amount) for number, amount in self.blocks.items()]
         return found
@@ -203,7 +203,7 @@ class Plan:
         if facts.sums:
             return None
         rows = [axis for axis in facts.loops.axes if axis.output and (size_of(axis) or 0) >= SQUARE]
-        rows = [axis for axis in rows if axis.number not in facts.in_turn]
+        rows = [axis for axis in rows if axis.number not in facts.sequential]
         for axis in rows:
             for other in rows:
                 if axis is not other and self._contiguous_for(axis, other, Ops.STORE):
@@ -271,7 +271,7 @@ class Plan:
         if streamed is not None and streamed[1].number == lanes.number:
             self.stream(*streamed)
             yield copy_of(self)
-            yield from self.in_rounds(lanes)
+            yield from self.in_row_blocks(lanes)
             return
         reduces = any(access.reduced for access in facts.accesses)
         rows = [axis for axis in facts.loops.axes if axis.output and axis.number != lanes.number]
@@ -283,7 +283,7 @@ class Plan:
             near = facts.is_near(lanes, self.target.memory.line)
             found = list(self.wider(lanes, strips if near else (1,)))
             yield from map(copy_of, found)
-            yield from itertools.islice((each for plan in found for each in plan.in_rounds(lanes)), 1)
+            yield from itertools.islice((each for plan in found for each in plan.in_row_blocks(lanes)), 1)
         elif facts.scans:
             vectors = -(-(size_of(lanes) or 1) // self.width)
             some = min(RUN, vectors // 2)
@@ -292,11 +292,11 @@ class Plan:
         else:
             yield from self.wider(lanes, (2, 1, 4) if facts.size_of_code({}) <= CHEAP else (1, 2, 4))
 
-    def in_rounds(self, lanes: Axis) -> Iterator[Plan]:
+    def in_row_blocks(self, lanes: Axis) -> Iterator[Plan]:
         """The same with the sum in rounds, if rows are read in order then."""
-        self.rounds = in_rounds(self.facts, self.target, lanes, self.amounts, self.fits)
-        if self.rounds is not None:
-            self.amounts[self.rounds.summed] = self.rounds.at_once
+        self.row_blocks = row_blocks(self.facts, self.target, lanes, self.amounts, self.fits)
+        if self.row_blocks is not None:
+            self.amounts[self.row_blocks.summed] = self.row_blocks.at_once
             yield self
 
     def wider(self, lanes: Axis, times: Sequence[int]) -> Iterator[Plan]:
@@ -376,7 +376,7 @@ class Plan:
         if lanes.output:
             for plan in self.wider(lanes, SUMS):
                 plan.keep(lanes)
-                if plan.kept is not None and plan.amounts[lanes.number] == plan.width:
+                if plan.staged is not None and plan.amounts[lanes.number] == plan.width:
                     plan.widen(lanes, SUMS[0])  # what is kept is not written twice
                 yield plan
             if self.fills_vectors(lanes):
@@ -446,7 +446,7 @@ class Plan:
             self.keeping[lanes.number] = Facts.of(loops, filling=True) if kept else None
         facts = self.keeping[lanes.number]
         if facts is not None:
-            self.kept, self.facts = self.loops.axes[lanes.number], facts
+            self.staged, self.facts = self.loops.axes[lanes.number], facts
 
     def next_side(self, lanes: Axis, served: set[UOp], sides: Sequence[int]) -> tuple[Axis | None, int]:
         """The output axis along which most loads that are not served yet are the same, and how much of it."""
@@ -495,7 +495,12 @@ class Plan:
             ]
             places = math.prod(sizes[number] for number in axes)
             whole = all(self.amounts.get(number, sizes[number]) == sizes[number] for number in axes)
-            if not left or not whole or places > PLACES or any(axis.number in facts.in_turn for axis in left):
+            if (
+                not left
+                or not whole
+                or places > PLACES
+                or any(axis.number in facts.sequential for axis in left)
+            ):
                 continue
             chosen = {axis.number: sizes[axis.number] for axis in left}
             self.amounts.update(chosen)

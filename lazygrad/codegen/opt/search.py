@@ -88,13 +88,13 @@ def search(
 
 def _promising(ranked: list[tuple[float, int, Opts]], count: int) -> list[Opts]:
     """The lists with the least predictions; of those that are predicted alike, a few."""
-    alike: dict[float, int] = {}
-    chosen: list[Opts] = []
+    similar: dict[float, int] = {}
+    selected: list[Opts] = []
     for guess, _, opts in sorted(ranked, key=lambda row: row[:2]):
-        alike[guess] = alike.get(guess, 0) + 1
-        if alike[guess] <= ALIKE:
-            chosen.append(opts)
-    return chosen[:count]
+        similar[guess] = similar.get(guess, 0) + 1
+        if similar[guess] <= ALIKE:
+            selected.append(opts)
+    return selected[:count]
 
 
 def _measure(lists: Sequence[Opts], measured: Cost, known: dict[Opts, float]) -> list[Found]:
@@ -124,7 +124,7 @@ class Space:
         self.made: dict[Opts, Loops | None] = {
             (): loops
         }  #: list → the loops after it; None if it does not fit
-        self.seen: set[object] = set()
+        self.visited: set[object] = set()
 
     def after(self, opts: Opts) -> Loops | None:
         """The loops after a list; None if it does not fit."""
@@ -144,9 +144,9 @@ class Space:
     def is_new(self, opts: Opts) -> bool:
         """Whether the list fits, stays small, and no list before it made the same kernel."""
         loops = self.after(opts)
-        if loops is None or loops.sink in self.seen or not is_small(loops, self.target):
+        if loops is None or loops.sink in self.visited or not is_small(loops, self.target):
             return False
-        self.seen.add(loops.sink)
+        self.visited.add(loops.sink)
         return True
 
     def neighbours(self, opts: Opts) -> Iterator[Opts]:
@@ -176,7 +176,9 @@ class Space:
 
 def is_small(loops: Loops, target: Target) -> bool:
     """Whether what a thread computes at once has about enough registers, and is not long to compile."""
-    at_once = math.prod(amount for axis in loops.axes for kind, amount in axis.parts if kind in IN_REGISTERS)
+    at_once = math.prod(
+        amount for axis in loops.axes for kind, amount in axis.factors if kind in IN_REGISTERS
+    )
     values = [
         node
         for node in loops.sink.toposort()

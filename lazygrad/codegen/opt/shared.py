@@ -15,7 +15,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target
 from ..ranges import make_range, stride, substitute_ranges
-from .windows import free_numbers, once, place_of
+from .windows import free_numbers, index_of, once
 
 #: Bytes by which rows are kept apart that would lie in the same banks: a vector, so that they stay aligned.
 APART = 16
@@ -25,8 +25,8 @@ def staged_by_workgroup(sink: UOp, value: UOp, inside: frozenset[UOp], target: T
     """The value, read from a STAGE that a workgroup fills in each turn of the loops `inside`."""
     fresh, number = free_numbers(sink)
     found = once(value, inside, fresh)
-    at, source = found.place, found.value
-    place = place_of(source).src[1]
+    at, source = found.index, found.value
+    place = index_of(source).src[1]
     steps = {r: stride(place, r) or 0 for r in at}
     filling = sorted(at, key=lambda r: (-abs(steps[r]), r.arg.id))
     reading = sorted(at, key=lambda r: _reading(r, steps[r]))
@@ -34,7 +34,7 @@ def staged_by_workgroup(sink: UOp, value: UOp, inside: frozenset[UOp], target: T
     own, loops = filling_loops(filling, place, fresh + len(at), target.load_bytes // itemsize)
     strides, size = _layout(reading, filling[-1], itemsize, 4 * target.launch.machine[0].banks)
     memory = UOp(Ops.DEFINE_LOCAL, value.dtype.ptr(size, local=True), (), number)
-    there, here = _place(strides, own), _place(strides, at)
+    there, here = _offset(strides, own), _offset(strides, at)
     copied = substitute_ranges(source, dict(own))
     store = UOp(Ops.STORE, dtypes.void, (UOp(Ops.INDEX, memory.dtype, (memory, there)), copied))
     stage = UOp(Ops.STAGE, memory.dtype, (memory, store, *loops))
@@ -69,7 +69,7 @@ def _layout(order: Iterable[UOp], contiguous: UOp, itemsize: int, across: int) -
     return strides, size
 
 
-def _place(strides: dict[UOp, int], at: dict[UOp, UOp]) -> UOp:
+def _offset(strides: dict[UOp, int], at: dict[UOp, UOp]) -> UOp:
     place = index.const(0)
     for r, step in strides.items():
         place = place + at[r] * step

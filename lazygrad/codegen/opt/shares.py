@@ -20,24 +20,24 @@ class Share:
 
     groups, threads   workgroups, and threads of one
     group             threads of one that share a reduction
-    turns, at_once    turns of a thread's loop, and places that it computes in each
+    iterations, at_once  turns of a thread's loop, and places that it computes in each
     beside            so many of these are neighbours
-    near, apart       by how many places neighbours along `threads` and `group` differ
+    near, stride      by how many places neighbours along `threads` and `group` differ
     """
 
     groups: int = 1
     threads: int = 1
     group: int = 1
-    turns: int = 1
+    iterations: int = 1
     at_once: int = 1
     beside: int = 1
     near: int = 1
-    apart: int = 1
+    stride: int = 1
 
     @property
     def own(self) -> int:
         """How many places one thread computes."""
-        return self.turns * self.at_once
+        return self.iterations * self.at_once
 
     @property
     def inside(self) -> int:
@@ -64,7 +64,7 @@ def shares_of(facts: Facts, opts: Sequence[Opt]) -> dict[int, Share]:
             share.threads, share.near = share.threads * amount, inner[number]
         elif opt.op in (OptOps.GROUP, OptOps.GROUPTOP):
             share.group = amount
-            share.apart = sizes[number] * inner[number] if opt.op is OptOps.GROUPTOP else inner[number]
+            share.stride = sizes[number] * inner[number] if opt.op is OptOps.GROUPTOP else inner[number]
         else:
             share.at_once *= amount
             share.beside *= amount if inner[number] == share.beside else 1
@@ -74,5 +74,5 @@ def shares_of(facts: Facts, opts: Sequence[Opt]) -> dict[int, Share]:
         if is_parallel(axis):
             shares[axis.number].groups = sizes[axis.number]
         else:
-            shares[axis.number].turns = sizes[axis.number]
+            shares[axis.number].iterations = sizes[axis.number]
     return shares

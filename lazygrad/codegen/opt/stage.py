@@ -19,7 +19,7 @@ from .actions import OptOps, opt, require
 from .factors import stage_factors
 from .loops import Axis, Loops
 from .shared import staged_by_workgroup
-from .windows import WHOLE, free_numbers, once, place_of, windows
+from .windows import WHOLE, free_numbers, index_of, once, windows
 
 #: The side of the squares in which a copy is transposed.
 SQUARE = 8
@@ -59,7 +59,7 @@ class Stage:
         inside = loops_around(loops, axis, target)
         limit = target.local_bytes if target.grid else max(target.memory.sizes)
         for value in found:
-            require(not is_computed(place_of(value)), f"data{amount} is read at computed indices")
+            require(not is_computed(index_of(value)), f"data{amount} is read at computed indices")
             closed = ranges_of(value) - inside
             require(bool(closed), f"one iteration of axis {axis.number} reads one element of data{amount}")
             fixed = all(r.src[0].op is Ops.CONST for r in closed)
@@ -69,7 +69,7 @@ class Stage:
             size = math.prod(r.src[0].arg for r in closed) * value.dtype.itemsize
             if size > limit:
                 found_once = windows(value, closed, 0)
-                once = found_once.place if found_once else closed
+                once = found_once.index if found_once else closed
                 size = math.prod(r.src[0].arg for r in once) * value.dtype.itemsize
             require(size <= limit, f"the copy has {size} bytes; at most {limit} are kept")
 
@@ -147,13 +147,13 @@ def staged(sink: UOp, value: UOp, inside: frozenset[UOp], line: int) -> UOp:
     """The value, read from a STAGE that is filled in each turn of the loops `inside`."""
     fresh, number = free_numbers(sink)
     found = once(value, inside, fresh)
-    at, source = found.place, found.value
+    at, source = found.index, found.value
     closed = sorted(at, key=_order)
     if source is not value:  # as the source lies
-        closed.sort(key=lambda r: -abs(stride(place_of(source).src[1], r) or 0))
+        closed.sort(key=lambda r: -abs(stride(index_of(source).src[1], r) or 0))
     else:
-        closed = _contiguous_last(closed, place_of(source).src[1])
-    own, loops = _filling(closed, place_of(source).src[1], fresh + len(closed), line // ELEMENT)
+        closed = _contiguous_last(closed, index_of(source).src[1])
+    own, loops = _filling(closed, index_of(source).src[1], fresh + len(closed), line // ELEMENT)
     size = math.prod(r.src[0].arg for r in closed)
     memory = UOp(Ops.DEFINE_LOCAL, value.dtype.ptr(size), (), number)
     there, here = _dense(closed, own), _dense(closed, at)

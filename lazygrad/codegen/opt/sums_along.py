@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 from ...ir.ops import Ops
 from ...target import Target
-from ..work import Loop, cycles
+from ..cost_model import Loop, cycles
 from .actions import Opt, OptOps
 from .facts import MAX_COST, Facts, size_of
-from .roles import Roles
+from .gemm_axes import GemmAxes
 from .tiles import SHARED_ROWS
 
 #: Places of I and of J in a tile, the preferred ones first. 8 x 3, which has as many, is slower by a tenth.
@@ -44,10 +44,10 @@ class SumTiling:
     apart   cycles lost where a tile goes on to another row of memory
     """
 
-    __slots__ = ("apart", "facts", "inner", "roles", "target", "width")
+    __slots__ = ("axes", "facts", "inner", "separate", "target", "width")
 
-    def __init__(self, facts: Facts, target: Target, roles: Roles, apart: float) -> None:
-        self.facts, self.target, self.roles, self.apart = facts, target, roles, apart
+    def __init__(self, facts: Facts, target: Target, roles: GemmAxes, apart: float) -> None:
+        self.facts, self.target, self.axes, self.separate = facts, target, roles, apart
         (self.inner,) = [axis for axis in facts.loops.axes if not axis.output]
         self.width = target.vector_bytes // facts.element_bytes
 
@@ -55,8 +55,8 @@ class SumTiling:
         """All that may be chosen: those that the registers hold, with a vector of each place of one side. The
         first cache holds what all of I reads again.
         """
-        height, length = size_of(self.roles.rows) or 0, size_of(self.roles.lanes) or 0
-        if any(2 * access.nbytes > self.target.memory.second for access in self.roles.others):
+        height, length = size_of(self.axes.rows) or 0, size_of(self.axes.lanes) or 0
+        if any(2 * access.nbytes > self.target.memory.second for access in self.axes.others):
             return  # all of it is read again for each few places of J
         row = (size_of(self.inner) or 1) * self.facts.element_bytes
         for side, others in SIDES:
@@ -65,18 +65,18 @@ class SumTiling:
             if side * others + min(side, others) + 1 > self.target.vector_registers:
                 continue
             copies = {
-                self.roles.rows.number: side,
-                self.roles.lanes.number: others,
+                self.axes.rows.number: side,
+                self.axes.lanes.number: others,
                 self.inner.number: self.width,
             }
             if self.facts.size_of_code(copies, self.inner, self.width) <= MAX_COST:
                 yield SumTile(side, others)
 
-    def chosen(self, most: float = math.inf) -> tuple[float, list[Opt]]:
+    def best_opts(self, most: float = math.inf) -> tuple[float, list[Opt]]:
         """How long it takes with the first of the tiles that take about the least, and its Opts; [] where
         that is longer than `most`.
         """
-        found = [(cycles(self.work(tile), self.target), tile) for tile in self.tiles()]
+        found = [(cycles(self.loop_costs(tile), self.target), tile) for tile in self.tiles()]
         least = min([time for time, _ in found], default=math.inf)
         return next(
             ((time, self.opts(tile)) for time, tile in found if time <= ALIKE * least), (math.inf, [])
@@ -85,23 +85,23 @@ class SumTiling:
     def listed(self) -> Iterator[tuple[list[Loop], list[Opt]]]:
         """What the kernel does with each tile, and its Opts."""
         for tile in self.tiles():
-            yield self.work(tile), self.opts(tile)
+            yield self.loop_costs(tile), self.opts(tile)
 
-    def work(self, tile: SumTile) -> list[Loop]:
+    def loop_costs(self, tile: SumTile) -> list[Loop]:
         """What the kernel does with a tile."""
         core, memory, item = self.target.core, self.target.memory, self.facts.element_bytes
-        rows, lanes = self.roles.rows, self.roles.lanes
+        rows, lanes = self.axes.rows, self.axes.lanes
         sums = tile.side * tile.others
         top = Loop()
         groups = Loop(-(-(size_of(lanes) or 0) // tile.others), top)
         more = [axis for axis in self.facts.loops.axes if axis.output and axis not in (rows, lanes)]
         outer = Loop(math.prod([size_of(axis) or 1 for axis in more]), groups)
-        tiles = Loop(-(-(size_of(rows) or 0) // tile.side), outer, issued=core.turn)
-        body = Loop((size_of(self.inner) or 0) / self.width, tiles, issued=core.turn)
+        tiles = Loop(-(-(size_of(rows) or 0) // tile.side), outer, issued=core.iteration)
+        body = Loop((size_of(self.inner) or 0) / self.width, tiles, issued=core.iteration)
         body.accumulators, body.waits = sums, core.multiply_add
         body.compute(sums, True)
         body.load(tile.side + tile.others)
-        for access in (*self.roles.panels, *self.roles.others):
+        for access in (*self.axes.right, *self.axes.others):
             step, of_lanes, of_rows = (access.step(axis) or 0 for axis in (self.inner, lanes, rows))
             count = tile.others if of_lanes else tile.side
             moved = {body: self.width * step, tiles: tile.side * of_rows, groups: tile.others * of_lanes}
@@ -115,12 +115,12 @@ class SumTiling:
         )
         tiles.compute(sums * (core.combined + outside))
         tiles.store(sums)
-        tiles.lost = SHARED_ROWS * self.apart * tile.side
+        tiles.lost = SHARED_ROWS * self.separate * tile.side
         return [top, groups, outer, tiles, body]
 
     def opts(self, tile: SumTile) -> list[Opt]:
         """The list of Opts that a tile stands for."""
-        rows, lanes = self.roles.rows, self.roles.lanes
+        rows, lanes = self.axes.rows, self.axes.lanes
         found = []
         for axis, amount in ((rows, tile.side), (lanes, tile.others)):
             if (size_of(axis) or 0) % amount:

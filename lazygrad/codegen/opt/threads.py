@@ -51,7 +51,7 @@ def choose_on_cores(loops: Loops, target: Target) -> Choice:
     axes = [axis for axis in loops.axes if axis.output and axis.outermost]
     staged = any(node.op is Ops.STAGE for node in loops.sink.toposort())
     for axis in sorted(axes, key=lambda axis: _preference(axis, pieces, staged)):
-        most = min(pieces, _steps(axis), _pieces_for_copies(loops, axis))
+        most = min(pieces, _steps(axis), _chunks_for_copies(loops, axis))
         opt = Opt(OptOps.THREAD, axis.number, most)
         try:
             apply_opt(loops, opt, target)
@@ -71,8 +71,8 @@ def _worth(cycles: float, target: Target) -> int:
     return pieces if target.threads > 1 and pieces >= FEWEST else 1
 
 
-def asked_pieces(ast: UOp, cycles: float, most: int, target: Target) -> int:
-    """In how many pieces, at most so many, a kernel is cut that is written directly (`written.py`,
+def requested_chunks(ast: UOp, cycles: float, most: int, target: Target) -> int:
+    """In how many pieces, at most so many, a kernel is cut that is written directly (`direct_kernels.py`,
     `one_pass/`), and is predicted to take one core so many cycles.
     """
     predicted = min(_worth(cycles, target), most)
@@ -83,7 +83,7 @@ def asked_pieces(ast: UOp, cycles: float, most: int, target: Target) -> int:
     return decide("thread_chunks", lambda: structure_of((ast,)), predicted, others)
 
 
-def _pieces_for_copies(loops: Loops, axis: Axis) -> int:
+def _chunks_for_copies(loops: Loops, axis: Axis) -> int:
     """The most pieces along an axis: each fills again the STAGEs that stand outside of its loop."""
     nodes = loops.sink.toposort()
     nest = {r: depth for depth, r in enumerate(output_ranges(nodes))}
@@ -91,14 +91,14 @@ def _pieces_for_copies(loops: Loops, axis: Axis) -> int:
     copied = 0.0
     for stage in nodes:
         if stage.op is Ops.STAGE and all(nest.get(r, own) < own for r in ranges_of(stage)):
-            copied += _turns(ranges_of(stage).union(closed_ranges(stage)))
+            copied += _iterations(ranges_of(stage).union(closed_ranges(stage)))
     if not copied:
         return MAX_PIECES
-    work = sum(_turns(ranges_of(node) | set(node.src[1:])) for node in nodes if node.op is Ops.REDUCE)
+    work = sum(_iterations(ranges_of(node) | set(node.src[1:])) for node in nodes if node.op is Ops.REDUCE)
     return max(FEWEST, int(COPIES * work / (copied * COPIED)))
 
 
-def _turns(ranges: set[UOp] | frozenset[UOp]) -> float:
+def _iterations(ranges: set[UOp] | frozenset[UOp]) -> float:
     return math.prod(float(bounds(r.src[0])[1]) for r in ranges)
 
 

@@ -1,7 +1,7 @@
 """The tiles of a contraction: what a kernel does with each, in closed form, and which takes least time.
 
-`contraction.py` says what a tile is, and `codegen/work.py` how long work takes. What is written down here is
-what the walk over the program would find (`codegen/predict.py`), before there is one.
+`contraction.py` says what a tile is, and `codegen/cost_model.py` how long work takes. What is written down
+here is what the walk over the program would find (`codegen/predict.py`), before there is one.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ...ir.ops import ELEMENTWISE, LANEWISE, Ops
 from ...ir.uop import UOp
 from ...ir.walks import reached
 from ...target import Target
+from ..cost_model import Loop, cycles, issued
 from ..lanes import exchanged
 from ..ranges import largest_power_of_two
-from ..work import Loop, cycles, issued
 from .actions import MAX_UPCAST, Opt, OptOps
 from .facts import MAX_COST, Access, Facts, size_of
+from .gemm_axes import GemmAxes, number_of
+from .k_blocks import IN_A_ROW
 from .loops import Axis
-from .roles import Roles, number_of
-from .rounds import IN_A_ROW
 from .stage import SQUARE
 
 #: A packed panel serves at least so many tiles.
@@ -105,30 +105,30 @@ class Tiling:
     """
 
     __slots__ = (
-        "apart",
+        "axes",
         "facts",
         "height",
         "inner",
         "length",
         "per_step",
         "products",
-        "roles",
+        "separate",
         "step",
         "steps",
         "target",
         "width",
     )
 
-    def __init__(self, facts: Facts, target: Target, roles: Roles, per_step: int) -> None:
+    def __init__(self, facts: Facts, target: Target, roles: GemmAxes, per_step: int) -> None:
         axes = facts.loops.axes
-        self.facts, self.target, self.roles, self.per_step = facts, target, roles, per_step
+        self.facts, self.target, self.axes, self.per_step = facts, target, roles, per_step
         self.inner = [axis for axis in axes if not axis.output]
         self.width = target.vector_bytes // facts.element_bytes
         self.height, self.length = size_of(roles.rows) or 0, size_of(roles.lanes) or 0
         self.steps = math.prod([size_of(axis) or 1 for axis in self.inner])
         self.products = math.prod([r.src[0].arg for axis in axes for r in (*axis.blocks, *axis.ranges[:1])])
         memories = {access.node.src[0].src[0]: access.nbytes for access in facts.accesses}
-        self.apart = target.memory.row * (2 * sum(memories.values()) > target.memory.second)
+        self.separate = target.memory.row * (2 * sum(memories.values()) > target.memory.second)
         self.step = self._step()
 
     @property
@@ -148,7 +148,7 @@ class Tiling:
 
     def tiles(self) -> Iterator[Tile]:
         """All that may be chosen, the preferred ones first."""
-        roles, most = self.roles, self._most_rows()
+        roles, most = self.axes, self._most_rows()
         code = self._size_of_code()
         for vectors in VECTORS:
             if vectors > 1 and self.length <= (vectors - 1) * self.width:
@@ -188,7 +188,7 @@ class Tiling:
         time, tile = alike[0]
         return time / (MASKED_ROWS if tile.round and height % tile.side else 1.0), tile
 
-    def chosen(self, most: float = math.inf) -> tuple[float, list[Opt]]:
+    def best_opts(self, most: float = math.inf) -> tuple[float, list[Opt]]:
         """The same with the Opts that the tile stands for; [] where there is none."""
         time, tile = self.best(most)
         return time, [] if tile is None else self.opts(tile)
@@ -196,7 +196,7 @@ class Tiling:
     def listed(self) -> Iterator[tuple[list[Loop], list[Opt]]]:
         """What the kernel does with each tile, and its Opts."""
         for tile in self.tiles():
-            yield self.work(tile), self.opts(tile)
+            yield self.loop_costs(tile), self.opts(tile)
 
     def _fits(self, side: int, vectors: int, code: tuple[int, int, int, int]) -> bool:
         """Whether the tile is held in registers, its code stays small, and a panel stays in a cache."""
@@ -209,12 +209,12 @@ class Tiling:
             return False
         if -self.length % across > self.length or across > MAX_UPCAST:
             return False
-        if self.roles.in_place and self.length % across:  # each load would have a mask
+        if self.axes.in_place and self.length % across:  # each load would have a mask
             return False
-        if self.roles.in_rounds and (self.length % across or not self.round):
+        if self.axes.k_blocked and (self.length % across or not self.round):
             return False
-        steps = self.round if self.roles.in_rounds else self.steps
-        panel = steps * (self.length if self.roles.in_place else across) * self.facts.element_bytes
+        steps = self.round if self.axes.k_blocked else self.steps
+        panel = steps * (self.length if self.axes.in_place else across) * self.facts.element_bytes
         if vectors > 1 and panel > target.memory.second // 2:
             return False
         once, for_rows, for_vectors, for_both = code
@@ -223,7 +223,7 @@ class Tiling:
 
     def _size_of_code(self) -> tuple[int, int, int, int]:
         """The operations of a tile's code: those once, for each row, for each vector, and for each sum."""
-        rows, lanes, width = self.roles.rows, self.roles.lanes, self.width
+        rows, lanes, width = self.axes.rows, self.axes.lanes, self.width
 
         def size(side: int, vectors: int) -> int:
             copies = {rows.number: side, lanes.number: vectors * width}
@@ -249,7 +249,7 @@ class Tiling:
 
     # *** what is done with a tile
 
-    def work(self, tile: Tile) -> list[Loop]:
+    def loop_costs(self, tile: Tile) -> list[Loop]:
         """What the kernel does with this tile."""
         return self.sums(tile) + self.stores(tile)
 
@@ -259,7 +259,7 @@ class Tiling:
         """
         across, memory = tile.vectors * self.width, self.target.memory
         columns = -(-self.length // across)
-        if self.roles.in_rounds:
+        if self.axes.k_blocked:
             pieces = PIECES if self.target.threads > 1 and self.products >= IN_PIECES else 1
             count = max([n for n in range(1, columns // pieces + 1) if columns % n == 0], default=0)
             held = -(-self.height // tile.side) * tile.side * count * across * self.facts.element_bytes
@@ -267,11 +267,11 @@ class Tiling:
             if count and 2 * held <= memory.second:
                 yield tile._replace(beside=count, round=self.round)
             return
-        if self.roles.in_place:
+        if self.axes.in_place:
             yield tile._replace(block=min(tile.block, tile.side), beside=columns)
             return
         yield tile
-        if not self.roles.copied or not self.apart:
+        if not self.axes.copied or not self.separate:
             return
         most = min(ROW_BYTES, memory.second // 4 // self.steps) // (across * self.facts.element_bytes)
         count = max([n for n in range(1, most + 1) if columns % n == 0 and n < columns], default=1)
@@ -282,12 +282,12 @@ class Tiling:
         """The cycles that the kernel takes at least: those of its steps."""
         columns = -(-self.length // (tile.vectors * self.width))
         share = -(-self.height // tile.side) * columns / (self.height * self.length)
-        turns: float = share * self.products
-        return turns * issued([self._body(tile)], self.target)
+        iterations: float = share * self.products
+        return iterations * issued([self._body(tile)], self.target)
 
     def _step(self) -> Step:
         """What is done in each step. What packing leaves done is none of it."""
-        roles = self.roles
+        roles = self.axes
         rows, lanes = roles.rows.number, roles.lanes.number
         products = others = along_rows = along_lanes = 0.0
         for value in self.facts.operations:
@@ -299,7 +299,7 @@ class Tiling:
                 elif rows in value.axes:
                     along_rows += value.price * (not roles.packed)
                 elif lanes in value.axes:
-                    along_lanes += value.price * roles.unpacked_panels
+                    along_lanes += value.price * roles.reads_in_place
         fused = min(products, others) if self.target.has_fma else 0.0
         masks = self._masks()
         row_masks = sum(not inside.isdisjoint(roles.rows.ranges) for inside in masks)
@@ -322,14 +322,14 @@ class Tiling:
         """What a step of the reduction does with this tile, as far as it is computing."""
         side, vectors, sums, step = tile.side, tile.vectors, tile.side * tile.vectors, self.step
         core = self.target.core
-        body = Loop(accumulators=sums, waits=core.multiply_add, issued=core.turn)
+        body = Loop(accumulators=sums, waits=core.multiply_add, issued=core.iteration)
         body.compute(sums * step.products, True)
         masks = MASK_OF_ROW * side * step.row_masks + MASK_OF_VECTOR * vectors * step.lane_masks
         if not self.target.has_masks:
             masks += CHOSEN * sums * step.lane_masks
         body.compute(sums * step.others + side * step.rows + vectors * step.lanes + masks)
         body.load(side + vectors)
-        if self.roles.unpacked_panels:
+        if self.axes.reads_in_place:
             body.load(vectors * self.target.vector_bytes / self.target.memory.line)  # a vector in two lines
             body.issued += side  # where a row is, is computed beside where the window is
             body.compute(PACKING * vectors if self.per_step > 1 else 0.0)
@@ -337,25 +337,25 @@ class Tiling:
 
     def sums(self, tile: Tile) -> list[Loop]:
         """What the kernel does until the sums are there: the copies and the steps."""
-        item, side, roles = self.facts.element_bytes, tile.side, self.roles
+        item, side, roles = self.facts.element_bytes, tile.side, self.axes
         across, steps = tile.vectors * self.width, self.steps
         turns, columns = -(-self.height // side), -(-self.length // across)
         elements = self.products / steps
 
         top = Loop()
-        if roles.in_rounds:
-            return self._rounds(tile, top)
+        if roles.k_blocked:
+            return self._k_blocks(tile, top)
         around = Loop(elements / self.height / self.length, top)
         in_blocks = tile.block and not roles.in_place
         blocks = Loop(turns * side / tile.block if in_blocks else 1.0, around)
         panels = Loop(columns / tile.beside, blocks)
-        tiles = Loop(turns / blocks.turns, panels)
+        tiles = Loop(turns / blocks.iterations, panels)
         beside = Loop(tile.beside, tiles)
         body = self._body(tile)
-        body.turns, body.outer = steps, beside
+        body.iterations, body.outer = steps, beside
         last = self.inner[-1] if self.inner else None
         if roles.in_place:
-            for access in roles.panels:
+            for access in roles.right:
                 moved = {body: (access.step(last) or 0) if last else 0, beside: across}
                 body.touch(access, access.nbytes, item, float(across * item), moved)
         else:
@@ -377,7 +377,7 @@ class Tiling:
         copies = [self._copy(access, roles.lanes, top, steps * elements / served) for access in roles.copied]
         walks = steps * elements / served / (across * tile.beside)
         copies += [
-            Loop(walks, top, lost=SHARED_ROWS * self.apart)
+            Loop(walks, top, lost=SHARED_ROWS * self.separate)
             for access in roles.copied
             if access.step(roles.lanes) == 1
         ]
@@ -391,9 +391,9 @@ class Tiling:
             ]
         return [top, around, blocks, panels, tiles, beside, body, *copies]
 
-    def _rounds(self, tile: Tile, top: Loop) -> list[Loop]:
+    def _k_blocks(self, tile: Tile, top: Loop) -> list[Loop]:
         """The same, where the sum is done in rounds."""
-        item, roles, (last,) = self.facts.element_bytes, self.roles, self.inner
+        item, roles, (last,) = self.facts.element_bytes, self.axes, self.inner
         across, sums = tile.vectors * self.width, tile.side * tile.vectors
         along = tile.beside * across
         blocks = Loop(self.length / along, top)
@@ -401,10 +401,10 @@ class Tiling:
         beside = Loop(tile.beside, rounds)
         more = self._other_outputs()
         outer = Loop(math.prod([size_of(axis) or 1 for axis in more]), beside)
-        tiles = Loop(-(-self.height // tile.side), outer, issued=self.target.core.turn)
+        tiles = Loop(-(-self.height // tile.side), outer, issued=self.target.core.iteration)
         body = self._body(tile)
-        body.turns, body.outer = tile.round, tiles
-        for access in (*roles.panels, *roles.others):
+        body.iterations, body.outer = tile.round, tiles
+        for access in (*roles.right, *roles.others):
             step, lanes, rows = (access.step(axis) or 0 for axis in (last, roles.lanes, roles.rows))
             moved = {
                 body: step,
@@ -421,9 +421,9 @@ class Tiling:
         tiles.compute(sums)
         tiles.store(sums)
         one = tile.side * across
-        rows_held = int(tiles.turns) * one
-        held = float(rows_held * outer.turns * tile.beside * item)
-        moved = {tiles: one, outer: rows_held, beside: int(outer.turns) * rows_held}
+        rows_held = int(tiles.iterations) * one
+        held = float(rows_held * outer.iterations * tile.beside * item)
+        moved = {tiles: one, outer: rows_held, beside: int(outer.iterations) * rows_held}
         tiles.touch("sums", held, item, float(one * item), moved)
         walks = self.steps * self.length / along if along < self.length else 0.0
         return [
@@ -434,7 +434,7 @@ class Tiling:
             outer,
             tiles,
             body,
-            Loop(walks, top, lost=SHARED_ROWS * self.apart),
+            Loop(walks, top, lost=SHARED_ROWS * self.separate),
         ]
 
     def _served(self, one_block: bool) -> float:
@@ -443,7 +443,7 @@ class Tiling:
         Blocks of J are walked inside of the outermost axis. If there is one, pieces of a kernel pack it again
         each; `threads.py` keeps them few.
         """
-        roles = self.roles
+        roles = self.axes
         if not one_block:
             around = self.around()
             inside = around[1:]
@@ -475,7 +475,7 @@ class Tiling:
     def _copy_of_few(self, top: Loop, count: float, side: int) -> Loop:
         """The copies of a few neighbours of rows each, from a line of its own in each step."""
         parts = side / largest_power_of_two(side, self.width)
-        copy = Loop(count, top, waits=self.target.memory.waits[0], issued=self.target.core.turn)
+        copy = Loop(count, top, waits=self.target.memory.waits[0], issued=self.target.core.iteration)
         copy.load(parts)
         copy.store(parts)
         return copy
@@ -484,15 +484,15 @@ class Tiling:
         """What is loaded and stored outside of the reduction takes, where its lanes are no neighbours, and
         where it goes on elsewhere.
         """
-        lanes, across = self.roles.lanes, tile.vectors * self.width
-        outside = [access for access in self.roles.elsewhere if not access.reduced]
+        lanes, across = self.axes.lanes, tile.vectors * self.width
+        outside = [access for access in self.axes.elsewhere if not access.reduced]
         scattered = [access for access in outside if access.step(lanes) not in (0, 1)]
         near = [access for access in outside if access.step(lanes) == 1]
         elements = self.products / self.steps
         return [
             *(self._scattered(access, across) for access in scattered),
-            *(Loop(elements / tile.side, lost=SHARED_ROWS * self.apart) for _ in scattered),
-            *(Loop(elements / (across * tile.beside), lost=self.apart) for _ in near),
+            *(Loop(elements / tile.side, lost=SHARED_ROWS * self.separate) for _ in scattered),
+            *(Loop(elements / (across * tile.beside), lost=self.separate) for _ in near),
         ]
 
     def _scattered(self, access: Access, count: int) -> Loop:
@@ -502,9 +502,9 @@ class Tiling:
         element comes. Measured with A.T @ B.T of 2048.
         """
         cache = self.target.memory
-        step = (access.step(self.roles.lanes) or 0) * access.node.src[0].dtype.itemsize
-        sets = cache.alike // math.gcd(step, cache.alike)
-        ways = max(1, min(cache.sizes) // cache.alike)
+        step = (access.step(self.axes.lanes) or 0) * access.node.src[0].dtype.itemsize
+        sets = cache.aliasing // math.gcd(step, cache.aliasing)
+        ways = max(1, min(cache.sizes) // cache.aliasing)
         apart = Loop(self.products / self.steps)
         apart.compute(self.target.core.gathered)
         if count > sets * ways:
@@ -515,23 +515,23 @@ class Tiling:
 
     def opts(self, tile: Tile) -> list[Opt]:
         """The list of Opts that a tile stands for."""
-        rows, lanes, outputs = self.roles.rows, self.roles.lanes, self._other_outputs()
+        rows, lanes, outputs = self.axes.rows, self.axes.lanes, self._other_outputs()
         across = tile.vectors * self.width
         found = []
         if self.height % tile.side:
             found.append(Opt(OptOps.PADTO, rows.number, tile.side))
         if self.length % across:
             found.append(Opt(OptOps.PADTO, lanes.number, across))
-        copied, packed = self.roles.copied, self.roles.packed
+        copied, packed = self.axes.copied, self.axes.packed
         along = tile.beside * across
         outside = self.around()[:1] if copied and self.length > along else []
         found += [
             Opt(OptOps.TILE, axis.number, 1)
             for axis in outputs
-            if axis in outside or self._moves(axis, [*packed, *self.roles.panels])
+            if axis in outside or self._moves(axis, [*packed, *self.axes.right])
         ]
         blocks = tile.block and tile.block < -(-self.height // tile.side) * tile.side
-        blocks = blocks and not self.roles.in_place
+        blocks = blocks and not self.axes.in_place
         if blocks:
             found.append(Opt(OptOps.TILE, rows.number, tile.block))
         if self.length > along:
@@ -553,11 +553,11 @@ class Tiling:
         With blocks of J inside of the first, as an image, what is read beside a panel stays in a cache.
         """
         outputs = self._other_outputs()
-        apart = any(axis.blocks or self._moves(axis, self.roles.copied) for axis in outputs)
+        apart = any(axis.blocks or self._moves(axis, self.axes.copied) for axis in outputs)
         return [] if apart else [axis for axis in outputs if axis.ranges]
 
     def _other_outputs(self) -> list[Axis]:
-        own = (self.roles.rows, self.roles.lanes)
+        own = (self.axes.rows, self.axes.lanes)
         return [axis for axis in self.facts.loops.axes if axis.output and axis not in own]
 
     def _moves(self, axis: Axis, accesses: list[Access]) -> bool:

@@ -15,6 +15,7 @@ from ...ir.ops import Ops
 from ...target import Multiprocessor, Target, TensorCore
 from .actions import Opt, OptOps
 from .facts import Facts, size_of
+from .gemm_axes import GemmAxes
 from .loops import Axis
 from .narrow import product
 from .occupancy import (
@@ -29,7 +30,6 @@ from .occupancy import (
     resident_groups,
     rounded_up,
 )
-from .roles import Roles
 from .shared import APART
 from .warp_matrices import COLUMNS, ROWS, allowed
 
@@ -77,7 +77,7 @@ class WarpBlock:
 
 
 def warp_blocks(
-    facts: Facts, roles: Roles, summed: Axis, target: Target, machine: Multiprocessor
+    facts: Facts, roles: GemmAxes, summed: Axis, target: Target, machine: Multiprocessor
 ) -> Iterator[tuple[float, list[Opt]]]:
     """(cycles, Opts) of every block that fits; `apply_opt` says whether the factors do."""
     reduces = [node for node in facts.loops.sink.toposort() if node.op is Ops.REDUCE]
@@ -98,10 +98,10 @@ def warp_blocks(
                     yield time, _opts(block, copies, roles, summed, core)
 
 
-def _lie_in_rows(roles: Roles, summed: Axis, core: TensorCore) -> bool:
+def _lie_in_rows(roles: GemmAxes, summed: Axis, core: TensorCore) -> bool:
     """Whether copies of both factors may be such as a group of warps reads, or a warp loads together."""
     across = [(access, roles.rows) for access in roles.others] + [
-        (access, roles.lanes) for access in roles.panels
+        (access, roles.lanes) for access in roles.right
     ]
     return all(
         access.step(summed) == 1 or (access.step(axis) == 1 and core.element.itemsize == 2)
@@ -109,7 +109,7 @@ def _lie_in_rows(roles: Roles, summed: Axis, core: TensorCore) -> bool:
     )
 
 
-def _blocks(roles: Roles, summed: Axis, core: TensorCore) -> Iterator[WarpBlock]:
+def _blocks(roles: GemmAxes, summed: Axis, core: TensorCore) -> Iterator[WarpBlock]:
     alone = core.warps == 1
     rows, columns = (MATRICES, [2 * n for n in MATRICES]) if alone else (PRODUCTS, WIDTHS)
     warps, steps = (WARPS, STEPS) if alone else (GROUPS, (1,))
@@ -123,7 +123,7 @@ def _blocks(roles: Roles, summed: Axis, core: TensorCore) -> Iterator[WarpBlock]
             yield block
 
 
-def _multiples(block: WarpBlock, roles: Roles, summed: Axis, core: TensorCore) -> Multiples:
+def _multiples(block: WarpBlock, roles: GemmAxes, summed: Axis, core: TensorCore) -> Multiples:
     return [(roles.rows, block.height), (roles.lanes, block.width), (summed, block.steps * core.steps)]
 
 
@@ -131,7 +131,7 @@ def _cycles(
     block: WarpBlock,
     number: int,
     facts: Facts,
-    roles: Roles,
+    roles: GemmAxes,
     summed: Axis,
     core: TensorCore,
     target: Target,
@@ -182,7 +182,7 @@ def _cycles(
     return cycles_of(blocks, resident, turns, turn, target.launch, number, idle)
 
 
-def _opts(block: WarpBlock, copies: int, roles: Roles, summed: Axis, core: TensorCore) -> list[Opt]:
+def _opts(block: WarpBlock, copies: int, roles: GemmAxes, summed: Axis, core: TensorCore) -> list[Opt]:
     rows, columns = roles.rows.number, roles.lanes.number
     found = padded(_multiples(block, roles, summed, core))
     found.append(Opt(OptOps.TC, summed.reduce, core.steps))

@@ -51,18 +51,20 @@ def check_warp(loops: Loops, axis: Axis, amount: int, target: Target) -> None:
     require_shared_stages(loops, axis)
     require(not in_order(loops.sink), "stores at computed indices must stay in their order")
     kinds = {r.arg.kind for each in loops.axes for r in each.ranges}
-    kinds |= {kind for each in loops.axes for kind, _ in each.parts}
+    kinds |= {kind for each in loops.axes for kind, _ in each.factors}
     threads = (AxisType.LOCAL, AxisType.GROUP, AxisType.WARP)
     require(
         kinds.isdisjoint(threads), "its threads are those of a warp: TC comes before LOCAL, without GROUP"
     )
     names = ", ".join(sorted({f"{core.element.name} by {core.steps}" for core in allowed(target)}))
-    require(_work(loops, axis, amount, target) is not None, f"it is no product of matrices of {names}")
+    require(
+        _core_and_axes(loops, axis, amount, target) is not None, f"it is no product of matrices of {names}"
+    )
 
 
 def by_warp(loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
     """The loops with a WMMA in the place of what they sum."""
-    found = _work(loops, axis, amount, target)
+    found = _core_and_axes(loops, axis, amount, target)
     assert found is not None  # `check_warp` has seen it
     core, rows, columns = found
     loops, g = _split(loops, rows, ALONG_ROWS, AxisType.WARP)
@@ -122,7 +124,9 @@ def _word(value: UOp, places: list[dict[UOp, UOp]]) -> UOp:
     return UOp(Ops.PACK, dtypes.uint32, parts) if len(parts) > 1 else parts[0].bitcast(dtypes.uint32)
 
 
-def _work(loops: Loops, axis: Axis, amount: int, target: Target) -> tuple[TensorCore, Axis, Axis] | None:
+def _core_and_axes(
+    loops: Loops, axis: Axis, amount: int, target: Target
+) -> tuple[TensorCore, Axis, Axis] | None:
     """The tensor core for the one sum along an axis, and the axes of its rows and columns."""
     reduces = [node for node in loops.sink.toposort() if node.op is Ops.REDUCE]
     (r,) = axis.ranges

@@ -29,18 +29,18 @@ MOST = 8
 
 @dataclass(frozen=True)
 class Windows:
-    """A value over fewer loops: `place` says where on each of them it is for the loops before."""
+    """A value over fewer loops: `index` says where on each of them it is for the loops before."""
 
     value: UOp
-    place: dict[UOp, UOp]
+    index: dict[UOp, UOp]
 
 
-def place_of(value: UOp) -> UOp:
+def index_of(value: UOp) -> UOp:
     """The INDEX that a value is loaded from."""
     return next(node for node in toposort((value,)) if node.op is Ops.INDEX)
 
 
-def alike(place: UOp, loops: Iterable[UOp], strided: bool = False) -> list[list[UOp]]:
+def by_stride(place: UOp, loops: Iterable[UOp], strided: bool = False) -> list[list[UOp]]:
     """The loops of known sizes by how far a step moves a place, forth or back; several in one group.
 
     strided  those that move it some times as far too: by less than the loop of the least steps reaches, so
@@ -70,8 +70,8 @@ def windows(value: UOp, loops: Iterable[UOp], fresh: int) -> Windows | None:
     loops = list(loops)
     if sum(node.op is Ops.INDEX for node in toposort((value,))) > 1:
         return None
-    place = place_of(value).src[1]
-    strided, plain = alike(place, loops, True), alike(place, loops)
+    place = index_of(value).src[1]
+    strided, plain = by_stride(place, loops, True), by_stride(place, loops)
     found = _joined(value, loops, strided, fresh) if strided else None
     if found is None and plain and plain != strided:
         found = _joined(value, loops, plain, fresh)
@@ -92,7 +92,7 @@ def free_numbers(sink: UOp) -> tuple[int, int]:
 
 
 def _joined(value: UOp, loops: list[UOp], groups: list[list[UOp]], fresh: int) -> Windows | None:
-    place = place_of(value).src[1]
+    place = index_of(value).src[1]
     if any(r.arg.kind in IN_REGISTERS for group in groups for r in group):
         return None
     forth: dict[UOp, UOp] = {}
@@ -127,6 +127,6 @@ def _only_where(value: UOp, conditions: list[UOp]) -> UOp:
     if not conditions:
         return value
     value = checked_where(value, lambda check: index.all_of(conditions))
-    access = place_of(value)
+    access = index_of(value)
     guarded = access.replace(src=(*access.src[:2], index.all_of((*access.src[2:], *conditions))))
     return index.substitute((value,), {access: guarded})[value]

@@ -110,7 +110,7 @@ class _Ways:
         last_first = list(reversed(self.parallel))
         self.nearest = sorted(last_first, key=self._far)
         self.widest = max(target.load_bytes // facts.element_bytes, AT_ONCE)
-        self.written = [
+        self.stored = [
             Opt(OptOps.UNROLL, axis.reduce, 0)
             for axis in facts.loops.reduce_axes
             if not axis.output and axis is not self.longest and 1 < (size_of(axis) or SHORT + 1) <= SHORT
@@ -149,28 +149,28 @@ class _Ways:
     def _at_once(self) -> Iterator[list[Opt]]:
         """What a thread computes."""
         widths = [1 << n for n in range(1, self.widest.bit_length())]
-        yield self.written
+        yield self.stored
         walked = [axis for axis in self.parallel if any(a.step(axis) == 1 for a in self.facts.accesses)]
         for axis, width in itertools.product(walked, widths):
             if (size_of(axis) or 1) % width == 0:
-                yield [Opt(OptOps.UPCAST, axis.number, width), *self.written]
+                yield [Opt(OptOps.UPCAST, axis.number, width), *self.stored]
         pairs = itertools.combinations(self._serving(), 2)
         for (first, second), high, wide in itertools.product(pairs, SIDES, SIDES):
             if (size_of(first) or 1) % high == 0 and (size_of(second) or 1) % wide == 0:
                 sides = Opt(OptOps.UPCAST, first.number, high), Opt(OptOps.UPCAST, second.number, wide)
-                yield [*sides, *self.written]
+                yield [*sides, *self.stored]
         if self.longest is None:
             return
         size = size_of(self.longest) or 1
         if size <= SHORT:
-            whole = [Opt(OptOps.UNROLL, self.longest.reduce, 0), *self.written]
+            whole = [Opt(OptOps.UNROLL, self.longest.reduce, 0), *self.stored]
             yield whole
             for axis in walked:
                 if (size_of(axis) or 1) % AT_ONCE == 0:
                     yield [Opt(OptOps.UPCAST, axis.number, AT_ONCE), *whole]
         elif any(access.step(self.longest) == 1 for access in self.facts.accesses):
             for width in widths[1:]:
-                yield [Opt(OptOps.UNROLL, self.longest.reduce, width), *self.written]
+                yield [Opt(OptOps.UNROLL, self.longest.reduce, width), *self.stored]
 
     def _serving(self) -> list[Axis]:
         """Axes of outputs, the last few, along which an access stays where it is, or is far from the next."""

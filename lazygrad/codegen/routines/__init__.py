@@ -18,7 +18,7 @@ from ...ir.uop import UOp
 from ...renderer import Estimates, Renderer
 from ...shape import shape_of
 from ..opt import Opt, OptOps
-from ..opt.threads import asked_pieces
+from ..opt.threads import requested_chunks
 from ..predict import predict
 from . import fourier, general_spectra, grouped, indefinite, reflections, singular_values, spectra, triangles
 from .layout import Rows
@@ -36,14 +36,14 @@ class Routine(NamedTuple):
     write  (program, result, its place, (source, its place) for each, *sizes)
     words  of the sizes: how many numbers it leaves
     ops    of the sizes: how many operations it takes, roughly
-    parts  of the sizes: in how many parts several cores can do an example; `write` then gets a `Part` before
+    shards  of the sizes: in how many parts several cores can do an example; `write` then gets a `Part` before
            the sizes
     """
 
     write: Callable[..., None]
     words: Callable[..., int]
     ops: Callable[..., int]
-    parts: Callable[..., int] | None = None
+    shards: Callable[..., int] | None = None
 
 
 def _products(rows: int, groups: int, k: int, n: int) -> int:
@@ -69,13 +69,13 @@ ROUTINES: dict[str, Routine] = {
     "real_fourier": Routine(fourier.real_fourier, lambda n, _: n + 2, lambda n, _: 3 * n * n.bit_length()),
     "real_inverse": Routine(fourier.real_inverse, lambda n, _: n, lambda n, _: 3 * n * n.bit_length()),
     "grouped_dots": Routine(
-        grouped.dots, lambda rows, groups, k, n: rows * n, _products, grouped.parts_of_dots
+        grouped.dots, lambda rows, groups, k, n: rows * n, _products, grouped.shards_of_dots
     ),
     "grouped_mixes": Routine(
-        grouped.mixes, lambda rows, groups, k, n: rows * n, _products, grouped.parts_of_mixes
+        grouped.mixes, lambda rows, groups, k, n: rows * n, _products, grouped.shards_of_mixes
     ),
     "grouped_outer": Routine(
-        grouped.outer, lambda rows, groups, k, n: groups * k * n, _products, grouped.parts_of_outer
+        grouped.outer, lambda rows, groups, k, n: groups * k * n, _products, grouped.shards_of_outer
     ),
     "eigh": Routine(spectra.eigh, spectra.eigh_size, lambda n, k: 2 * n**3 + 7 * k * n**2),
     "eig": Routine(general_spectra.eig, general_spectra.eig_size, lambda n, k: 10 * n**3 + 15 * k * n**2),
@@ -125,22 +125,22 @@ class RoutineProgram(NamedTuple):
 def routine_program(ast: UOp, renderer: Renderer) -> RoutineProgram:
     """The linear program of a kernel that is a routine."""
     target, count = renderer.target, _examples(_known(ast))
-    whole = _written(ast, renderer, 1, 1)
+    whole = _program(ast, renderer, 1, 1)
     routine, sizes = ROUTINES[_known(ast).arg.name], _known(ast).arg.sizes
-    parts = 1 if routine.parts is None else routine.parts(*sizes)
+    parts = 1 if routine.shards is None else routine.shards(*sizes)
     most, pieces = max(count, parts), 1
     if not target.grid and target.threads > 1 and most > 1:
-        pieces = asked_pieces(ast, predict(whole, target), most, target)
+        pieces = requested_chunks(ast, predict(whole, target), most, target)
     if pieces == 1:
         return RoutineProgram(whole, [])
     if count < pieces and parts > 1:
         pieces = parts = min(pieces, parts)
     else:
         pieces, parts = min(pieces, count), 1
-    return RoutineProgram(_written(ast, renderer, pieces, parts), [Opt(OptOps.THREAD, 0, pieces)])
+    return RoutineProgram(_program(ast, renderer, pieces, parts), [Opt(OptOps.THREAD, 0, pieces)])
 
 
-def _written(ast: UOp, renderer: Renderer, pieces: int, parts: int) -> list[UOp]:
+def _program(ast: UOp, renderer: Renderer, pieces: int, parts: int) -> list[UOp]:
     """All examples; on cores in pieces: of the examples, or of so many parts of each."""
     node, out = _known(ast), ast.src[0].src[0]
     memories = list(dict.fromkeys([out, *(load.src[0] for load in node.src)]))
@@ -154,13 +154,13 @@ def _written(ast: UOp, renderer: Renderer, pieces: int, parts: int) -> list[UOp]
     routine = ROUTINES[node.arg.name]
 
     def example(number: UOp, part: UOp | None = None) -> None:
-        places: list[Any] = []
+        slots: list[Any] = []
         for load, size in zip(node.src, sizes, strict=True):
             offset = load.src[1].arg.views[-1].offset
-            places += [load.src[0], p.let(number * size + offset)]
-        if routine.parts is not None:
-            places.append(grouped.Part(p.integer(0) if part is None else part, parts))
-        routine.write(p, out, p.let(number * words), *places, *node.arg.sizes)
+            slots += [load.src[0], p.let(number * size + offset)]
+        if routine.shards is not None:
+            slots.append(grouped.Part(p.integer(0) if part is None else part, parts))
+        routine.write(p, out, p.let(number * words), *slots, *node.arg.sizes)
 
     if renderer.target.grid:
         _in_workgroups(p, count, example)
@@ -170,7 +170,7 @@ def _written(ast: UOp, renderer: Renderer, pieces: int, parts: int) -> list[UOp]
     else:
         with p.loop(0, count, AxisType.THREAD if pieces > 1 else AxisType.LOOP) as number:
             example(number)
-    return p.written()
+    return p.program()
 
 
 def _in_workgroups(p: Program, count: int, example: Callable[[UOp], None]) -> None:
@@ -179,9 +179,9 @@ def _in_workgroups(p: Program, count: int, example: Callable[[UOp], None]) -> No
     while group < GROUP and count > group * GROUPS:
         group *= 2
     group = min(group, p.target.group_sizes[0])
-    number = UOp(Ops.SPECIAL, dtypes.int32, (), ("gidx0", -(-count // group))).cast(p.place)
+    number = UOp(Ops.SPECIAL, dtypes.int32, (), ("gidx0", -(-count // group))).cast(p.index_dtype)
     if group > 1:
-        number = number * group + UOp(Ops.SPECIAL, dtypes.int32, (), ("lidx0", group)).cast(p.place)
+        number = number * group + UOp(Ops.SPECIAL, dtypes.int32, (), ("lidx0", group)).cast(p.index_dtype)
     number = p.let(number)
     if count % group == 0:
         example(number)

@@ -65,18 +65,18 @@ def rotations(n: int, inverse: bool, factor: float = 1.0) -> np.ndarray[Any, Any
     size, s = n, 1
     for radix in stages(n)[:-1]:
         m = size // radix
-        both = _turns(np.outer(np.arange(m), np.arange(1, radix)) % size, size, inverse)
+        both = _twiddles(np.outer(np.arange(m), np.arange(1, radix)) % size, size, inverse)
         parts.append((both.transpose(1, 2, 0) * factor if s == 1 else both).ravel())
         size, s = m, s * radix
     return np.concatenate([*parts, [factor]])
 
 
 def real_rotations(n: int, inverse: bool, factor: float = 1.0) -> np.ndarray[Any, Any]:
-    """Those of n / 2 complex numbers; before them what `_ends_apart` and `_ends_together` read."""
+    """Those of n / 2 complex numbers; before them what `_real_outputs` and `_ends_together` read."""
     import numpy as np
 
     turns = np.zeros((2, _ends(n)))
-    turns[:, : n // 4 + 1] = _turns(np.arange(n // 4 + 1), n, False).T * (1.0 if inverse else 0.5)
+    turns[:, : n // 4 + 1] = _twiddles(np.arange(n // 4 + 1), n, False).T * (1.0 if inverse else 0.5)
     return np.concatenate([turns.ravel(), rotations(n // 2, inverse, factor)])
 
 
@@ -85,7 +85,7 @@ def _ends(n: int) -> int:
     return -(-(n // 4 + 1) // LINE) * LINE
 
 
-def _turns(steps: Any, size: int, inverse: bool) -> np.ndarray[Any, Any]:
+def _twiddles(steps: Any, size: int, inverse: bool) -> np.ndarray[Any, Any]:
     """(real, imaginary) of e^(∓2πi·steps / size)."""
     import numpy as np
 
@@ -125,8 +125,8 @@ def real_fourier(
     run.first(_from_pairs(p, source, read))
     run.between()
     done = run.memory()
-    run.last(_to_parts(p, done))
-    _ends_apart(p, done, half, out, base, table, begin)
+    run.last(_to_planes(p, done))
+    _real_outputs(p, done, half, out, base, table, begin)
 
 
 def real_inverse(
@@ -137,7 +137,7 @@ def real_inverse(
     run = _Stages(p, half, table, p.let(begin + 2 * _ends(n)), 1.0, scaled)
     joined = run.memory()
     _ends_together(p, source, read, half, joined, table, begin)
-    run.first(_from_parts(p, joined))
+    run.first(_from_planes(p, joined))
     run.between()
     run.last(_to_pairs(p, out, base))
 
@@ -145,7 +145,7 @@ def real_inverse(
 # *** both ends
 
 
-def _ends_apart(p: Program, held: Complex, half: int, out: UOp, base: UOp, table: UOp, at: UOp) -> None:
+def _real_outputs(p: Program, held: Complex, half: int, out: UOp, base: UOp, table: UOp, at: UOp) -> None:
     """With Z the transform of the pairs, E that of what is at even places, O at odd ones:
 
     E[k] = (Z[k] + Z*[h - k]) / 2, O[k] = (Z[k] - Z*[h - k]) / 2i,
@@ -158,7 +158,7 @@ def _ends_apart(p: Program, held: Complex, half: int, out: UOp, base: UOp, table
         other = half - k - (count - 1)
         a, b = (p.load(memory, k, count) for memory in held)
         c, d = (_reversed(p, p.load(memory, other, count)) for memory in held)
-        turn = _ends_turn(p, table, at, half, k, count)
+        turn = _end_twiddle(p, table, at, half, k, count)
         x, y = _product(p, (p.let(b + d), p.let(c - a)), turn)
         u, v = p.let((a + c) * 0.5), p.let((b - d) * 0.5)
         _write_pairs(p, out, base + 2 * k, (p.let(u + x), p.let(v + y)))
@@ -169,13 +169,13 @@ def _ends_apart(p: Program, held: Complex, half: int, out: UOp, base: UOp, table
 
 
 def _ends_together(p: Program, source: UOp, read: UOp, half: int, made: Complex, table: UOp, at: UOp) -> None:
-    """Twice what `_ends_apart` read: Z[k] = E[k] + i·O[k], Z[h - k] = E*[k] + i·O*[k]."""
+    """Twice what `_real_outputs` read: Z[k] = E[k] + i·O[k], Z[h - k] = E*[k] + i·O*[k]."""
 
     def ends(k: UOp, count: int) -> None:
         other = half - k - (count - 1)
-        a, b = _apart(p, p.load(source, read + 2 * k, 2 * count))
-        c, d = (_reversed(p, part) for part in _apart(p, p.load(source, read + 2 * other, 2 * count)))
-        re, im = _ends_turn(p, table, at, half, k, count)
+        a, b = _deinterleaved(p, p.load(source, read + 2 * k, 2 * count))
+        c, d = (_reversed(p, part) for part in _deinterleaved(p, p.load(source, read + 2 * other, 2 * count)))
+        re, im = _end_twiddle(p, table, at, half, k, count)
         x, y = _product(p, (p.let(a - c), p.let(b + d)), (re, p.let(-im)))
         u, v = p.let(a + c), p.let(b - d)
         far = p.let(u + y), p.let(x - v)
@@ -189,7 +189,7 @@ def _ends_together(p: Program, source: UOp, read: UOp, half: int, made: Complex,
         p.store(memory, 0, value)
 
 
-def _ends_turn(p: Program, table: UOp, at: UOp, half: int, k: UOp, count: int) -> Complex:
+def _end_twiddle(p: Program, table: UOp, at: UOp, half: int, k: UOp, count: int) -> Complex:
     return p.load(table, at + k, count), p.load(table, at + _ends(2 * half) + k, count)
 
 
@@ -208,11 +208,11 @@ class _Stages:
         self.radices = stages(n)
         self.m, self.s = n, 1
         self.memories = [(p.scratch(n + 1), p.scratch(n + 1)) for _ in range(2)]
-        self.held = self.memories[0]
+        self.buffer = self.memories[0]
 
     def memory(self) -> Complex:
         """The memory that the next stage may write."""
-        return self.memories[1] if self.held is self.memories[0] else self.memories[0]
+        return self.memories[1] if self.buffer is self.memories[0] else self.memories[0]
 
     def first(self, read: Read) -> None:
         """s = 1."""
@@ -238,22 +238,22 @@ class _Stages:
 
     def _done(self, radix: int, m: int, made: Complex) -> None:
         self.at = self.p.let(self.at + 2 * (radix - 1) * m)
-        self.held, self.m, self.s = made, m, self.s * radix
+        self.buffer, self.m, self.s = made, m, self.s * radix
 
     def between(self) -> None:
         for radix in self.radices[1:-1]:
             self._stage(radix)
 
     def _stage(self, radix: int) -> None:
-        p, s, m, held, made = self.p, self.s, self.m // radix, self.held, self.memory()
+        p, s, m, held, made = self.p, self.s, self.m // radix, self.buffer, self.memory()
         with p.loop(0, m) as group:
             begin = p.let(self.at + group * (2 * (radix - 1)))
             turns = [
                 (p.load(self.table, begin + 2 * k), p.load(self.table, begin + (2 * k + 1)))
                 for k in range(radix - 1)
             ]
-            write = _to_parts(p, made, p.let(group * (s * radix)))
-            read = _from_parts(p, held, p.let(group * s))
+            write = _to_planes(p, made, p.let(group * (s * radix)))
+            read = _from_planes(p, held, p.let(group * s))
 
             def butterfly(place: UOp, count: int) -> None:
                 results = _small(p, [read(place + s * m * j, count) for j in range(radix)], self.sign)
@@ -269,7 +269,7 @@ class _Stages:
     def last(self, write: Write) -> None:
         """m = 1."""
         p, s, radix = self.p, self.s, self.radices[-1]
-        read = _from_parts(p, self.held)
+        read = _from_planes(p, self.buffer)
 
         def butterfly(place: UOp, count: int) -> None:
             results = _small(p, [read(place + s * j, count) for j in range(radix)], self.sign)
@@ -279,7 +279,7 @@ class _Stages:
         _tiles(p, s, butterfly)
 
 
-def _from_parts(p: Program, memory: Complex, begin: UOp | int = 0) -> Read:
+def _from_planes(p: Program, memory: Complex, begin: UOp | int = 0) -> Read:
     return lambda place, count: (
         p.load(memory[0], place + begin, count),
         p.load(memory[1], place + begin, count),
@@ -287,10 +287,10 @@ def _from_parts(p: Program, memory: Complex, begin: UOp | int = 0) -> Read:
 
 
 def _from_pairs(p: Program, memory: UOp, begin: UOp) -> Read:
-    return lambda place, count: _apart(p, p.load(memory, begin + 2 * place, 2 * count))
+    return lambda place, count: _deinterleaved(p, p.load(memory, begin + 2 * place, 2 * count))
 
 
-def _to_parts(p: Program, memory: Complex, begin: UOp | int = 0) -> Write:
+def _to_planes(p: Program, memory: Complex, begin: UOp | int = 0) -> Write:
     def write(place: UOp, value: Complex) -> None:
         for each, part in zip(memory, value, strict=True):
             p.store(each, place + begin, part)
@@ -328,7 +328,7 @@ def _pick(value: UOp, lanes: tuple[int, ...]) -> UOp:
     return UOp(Ops.GEP, value.dtype.scalar_type.vec(len(lanes)), (value,), lanes)
 
 
-def _apart(p: Program, pairs: UOp) -> Complex:
+def _deinterleaved(p: Program, pairs: UOp) -> Complex:
     """The lanes at even and at odd places."""
     count = pairs.dtype.count
     return p.let(_pick(pairs, tuple(range(0, count, 2)))), p.let(_pick(pairs, tuple(range(1, count, 2))))

@@ -29,7 +29,7 @@ def eig_size(size: int, found: int) -> int:
     return (2 * found + 3 * size + 4) * Rows.of(size).stride + 3 * size + 8
 
 
-class _Work:
+class _Workspace:
     """Where everything is."""
 
     def __init__(self, p: Program, out: UOp, base: UOp, size: int, found: int) -> None:
@@ -41,8 +41,8 @@ class _Work:
         self.real = base
         self.imag = p.let(base + found * self.stride)
         self.values = p.let(self.imag + found * self.stride)
-        self.turns = p.let(self.values + size)
-        self.failed = p.let(self.turns + size)
+        self.phases = p.let(self.values + size)
+        self.failed = p.let(self.phases + size)
         self.h = p.let(self.failed + 1)
         self.q = p.let(self.h + size * self.stride)
         self.vectors = p.let(self.q + size * self.stride)
@@ -68,7 +68,7 @@ def eig(p: Program, out: UOp, base: UOp, source: UOp, read: UOp, size: int, foun
 
     found  how many eigenvectors: all or none
     """
-    w = _Work(p, out, base, size, found)
+    w = _Workspace(p, out, base, size, found)
     copy_in(p, source, read, out, w.h, size, w.rows)
     fill(p, out, w.vectors, (size + 4) * w.stride)
     fill(p, out, w.taus, size)
@@ -81,14 +81,14 @@ def eig(p: Program, out: UOp, base: UOp, source: UOp, read: UOp, size: int, foun
     _schur(w, norm)
     p.store(out, w.failed, p.load(out, w.last) + 1.0)
     if found:
-        with p.loop(0, size) as k, p.when(p.let(p.load(out, w.turns + k) >= 0.0)):
+        with p.loop(0, size) as k, p.when(p.let(p.load(out, w.phases + k) >= 0.0)):
             _eigenvector(w, k, norm)
 
 
 # *** Hessenberg form
 
 
-def _hessenberg_step(w: _Work, k: UOp) -> None:
+def _hessenberg_step(w: _Workspace, k: UOp) -> None:
     """Zeros in column k from row k + 2 on, by a reflection on both sides."""
     p, out, column = w.p, w.out, w.lines[0]
     first = p.let(k + 1)
@@ -121,7 +121,7 @@ def _hessenberg_step(w: _Work, k: UOp) -> None:
     reflect(p, out, w.h, (p.integer(0), p.integer(w.size)), v, tau, first, w.rows, w.lanes)
 
 
-def _norm(w: _Work) -> UOp:
+def _norm(w: _Workspace) -> UOp:
     """The greatest sum of the sizes of a row; NaN or infinite if any number is."""
     p = w.p
     best, nothing = p.accumulator(p.number(0.0)), p.accumulator(p.number(0.0))
@@ -137,7 +137,7 @@ def _norm(w: _Work) -> UOp:
 # *** quasi-triangular form
 
 
-def _schur(w: _Work, norm: UOp) -> None:
+def _schur(w: _Workspace, norm: UOp) -> None:
     """One or two eigenvalues after another, from the last row up."""
     p, out = w.p, w.out
     eps = float(dtypes.finfo(p.dtype).eps)
@@ -145,7 +145,7 @@ def _schur(w: _Work, norm: UOp) -> None:
     p.store(out, w.count, p.number(0.0))
     turns = p.let((norm < float("inf")).where(p.integer(TURNS * w.size), p.integer(0)))
     with p.loop(0, turns):
-        high = p.let(p.place_of(p.load(out, w.last)))
+        high = p.let(p.index_of(p.load(out, w.last)))
         with p.when(high >= 0):
             found = p.accumulator(p.integer(0))
             with p.loop(1, p.let(high + 1)) as i:
@@ -158,7 +158,7 @@ def _schur(w: _Work, norm: UOp) -> None:
                 w.put(low, low - 1, p.number(0.0))
             with p.when(low.eq(high)):
                 p.store(out, w.values + high, w.get(high, high))
-                p.store(out, w.turns + high, p.number(0.0))
+                p.store(out, w.phases + high, p.number(0.0))
                 _next(w, high, 1)
             with p.when(low.eq(high - 1)):
                 _pair(w, low, high)
@@ -168,12 +168,12 @@ def _schur(w: _Work, norm: UOp) -> None:
                 _francis(w, low, high)
 
 
-def _next(w: _Work, high: UOp, done: int) -> None:
+def _next(w: _Workspace, high: UOp, done: int) -> None:
     w.p.store(w.out, w.last, w.p.float_of(high - done))
     w.p.store(w.out, w.count, w.p.number(0.0))
 
 
-def _window(w: _Work, low: UOp, high: UOp) -> tuple[UOp, UOp]:
+def _window(w: _Workspace, low: UOp, high: UOp) -> tuple[UOp, UOp]:
     """(the first row, the last vector of columns, exclusive) that matter: all, if eigenvectors are wanted."""
     p = w.p
     if w.found:
@@ -181,7 +181,7 @@ def _window(w: _Work, low: UOp, high: UOp) -> tuple[UOp, UOp]:
     return low, p.let((high >> w.shift) + 1)
 
 
-def _francis(w: _Work, low: UOp, high: UOp) -> None:
+def _francis(w: _Workspace, low: UOp, high: UOp) -> None:
     """A step with two shifts, the eigenvalues of the last two rows: a bulge is chased down the diagonal."""
     p, out = w.p, w.out
     before = p.let(high - 1)
@@ -189,7 +189,7 @@ def _francis(w: _Work, low: UOp, high: UOp) -> None:
     turn = p.let(w.get(high, before) * w.get(before, high))
     count = p.load(out, w.count)
     size = p.let(p.abs(w.get(high, before)) + p.abs(w.get(before, high - 2)))
-    whole = p.let(p.place_of(count))
+    whole = p.let(p.index_of(count))
     own = p.let((whole % EVERY).eq(0))
     moved = p.let(p.fma(size, p.number(SHIFT), x))
     x, y = p.let(own.where(moved, x)), p.let(own.where(moved, y))
@@ -205,7 +205,7 @@ def _francis(w: _Work, low: UOp, high: UOp) -> None:
     _chase(w, low, high, before, 2)
 
 
-def _chase(w: _Work, low: UOp, high: UOp, k: UOp, width: int) -> None:
+def _chase(w: _Workspace, low: UOp, high: UOp, k: UOp, width: int) -> None:
     """A reflection of `width` rows and columns from k on."""
     p, out = w.p, w.out
     given = [p.load(out, w.bulge + n) for n in range(width)]
@@ -244,7 +244,7 @@ def _chase(w: _Work, low: UOp, high: UOp, k: UOp, width: int) -> None:
             p.store(out, w.bulge + 2, w.get(k + 3, k))
 
 
-def _mix(w: _Work, lines: Sequence[UOp], tau: UOp, v: Sequence[UOp], begin: UOp, end: UOp) -> None:
+def _mix(w: _Workspace, lines: Sequence[UOp], tau: UOp, v: Sequence[UOp], begin: UOp, end: UOp) -> None:
     """The reflection I - τ (1, v) (1, v)ᵀ of so many rows."""
     p, out = w.p, w.out
     factors = [p.let(p.splat(value, w.lanes)) for value in v]
@@ -261,7 +261,7 @@ def _mix(w: _Work, lines: Sequence[UOp], tau: UOp, v: Sequence[UOp], begin: UOp,
             p.store(out, place, value - factor * total)
 
 
-def _pair(w: _Work, low: UOp, high: UOp) -> None:
+def _pair(w: _Workspace, low: UOp, high: UOp) -> None:
     """The eigenvalues of a block of two; where they are real, a rotation makes it triangular."""
     p, out = w.p, w.out
     a, b, c, d = w.get(low, low), w.get(low, high), w.get(high, low), w.get(high, high)
@@ -275,7 +275,7 @@ def _pair(w: _Work, low: UOp, high: UOp) -> None:
     second = p.let(z.eq(0.0).where(first, d - b * c / z))
     for place, one, other in ((low, first, root), (high, second, -root)):
         p.store(out, w.values + place, real.where(one, middle))
-        p.store(out, w.turns + place, real.where(0.0, other))
+        p.store(out, w.phases + place, real.where(0.0, other))
     with p.when(real):
         size = p.let(p.abs(c) + p.abs(z))
         nothing = p.let(size.eq(0.0))
@@ -283,20 +283,20 @@ def _pair(w: _Work, low: UOp, high: UOp) -> None:
         length = p.let(p.sqrt(p.fma(x, x, y * y)))
         sin, cos = p.let(x / length), p.let(y / length)
         begin, end = _window(w, low, high)
-        _turn(w, [p.let(w.h + row * w.stride) for row in (low, high)], cos, sin, p.let(low >> w.shift), end)
+        _rotate(w, [p.let(w.h + row * w.stride) for row in (low, high)], cos, sin, p.let(low >> w.shift), end)
         with p.loop(begin, p.let(high + 1)) as i:
             left, right = w.get(i, low), w.get(i, high)
             w.put(i, low, cos * left + sin * right)
             w.put(i, high, cos * right - sin * left)
         if w.found:
             lines = [p.let(w.q + row * w.stride) for row in (low, high)]
-            _turn(w, lines, cos, sin, p.integer(0), p.integer(w.rows.columns // w.lanes))
+            _rotate(w, lines, cos, sin, p.integer(0), p.integer(w.rows.columns // w.lanes))
         w.put(high, low, p.number(0.0))
         w.put(low, low, first)
         w.put(high, high, second)
 
 
-def _turn(w: _Work, lines: Sequence[UOp], cos: UOp, sin: UOp, begin: UOp, end: UOp) -> None:
+def _rotate(w: _Workspace, lines: Sequence[UOp], cos: UOp, sin: UOp, begin: UOp, end: UOp) -> None:
     p, out = w.p, w.out
     c, s = p.let(p.splat(cos, w.lanes)), p.let(p.splat(sin, w.lanes))
     with p.loop(begin, end) as column:
@@ -329,11 +329,11 @@ def _over(p: Program, a: Complex, b: Complex, least: UOp) -> Complex:
     return p.let((a[0] * re + a[1] * im) * rate), p.let((a[1] * re - a[0] * im) * rate)
 
 
-def _eigenvector(w: _Work, k: UOp, norm: UOp) -> None:
+def _eigenvector(w: _Workspace, k: UOp, norm: UOp) -> None:
     """The solution x of (T - λ) x = 0 whose last number is 1, then Q x; of two that are conjugate both."""
     p, out = w.p, w.out
     xr, xi = w.lines[2], w.lines[3]
-    own = (p.load(out, w.values + k), p.load(out, w.turns + k))
+    own = (p.load(out, w.values + k), p.load(out, w.phases + k))
     double = p.let(own[1] > 0.0)
     last = p.let(double.where(k + 1, k))
     least = p.let(norm * float(dtypes.finfo(p.dtype).eps))
@@ -346,7 +346,7 @@ def _eigenvector(w: _Work, k: UOp, norm: UOp) -> None:
         p.store(out, xi + k, own[1] / side)
     with p.loop(0, k) as n:
         i = p.let(k - 1 - n)
-        kind = p.load(out, w.turns + i)
+        kind = p.load(out, w.phases + i)
         with p.when(kind.eq(0.0)):
             given = _sum(w, i, last)
             made = _over(p, given, (p.let(own[0] - w.get(i, i)), own[1]), least)
@@ -367,7 +367,7 @@ def _eigenvector(w: _Work, k: UOp, norm: UOp) -> None:
     _by_q(w, k, last, double)
 
 
-def _sum(w: _Work, i: UOp, last: UOp) -> Complex:
+def _sum(w: _Workspace, i: UOp, last: UOp) -> Complex:
     """Row i of T times x, which is 0 up to i."""
     p, out = w.p, w.out
     totals = [p.accumulator(p.number(0.0, w.lanes)) for _ in range(2)]
@@ -380,7 +380,7 @@ def _sum(w: _Work, i: UOp, last: UOp) -> Complex:
     return real, imag
 
 
-def _found(w: _Work, places: Sequence[UOp], values: Sequence[Complex], last: UOp) -> None:
+def _found(w: _Workspace, places: Sequence[UOp], values: Sequence[Complex], last: UOp) -> None:
     """Numbers of x; where they are great, all of x becomes smaller."""
     p, out = w.p, w.out
     size = p.number(0.0)
@@ -392,7 +392,7 @@ def _found(w: _Work, places: Sequence[UOp], values: Sequence[Complex], last: UOp
         _scaled(w, w.lines[2:], p.let(1.0 / size), p.let((last >> w.shift) + 1))
 
 
-def _scaled(w: _Work, lines: Sequence[UOp], by: UOp, end: UOp) -> None:
+def _scaled(w: _Workspace, lines: Sequence[UOp], by: UOp, end: UOp) -> None:
     p, out = w.p, w.out
     rate = p.let(p.splat(by, w.lanes))
     with p.loop(0, end) as c:
@@ -401,7 +401,7 @@ def _scaled(w: _Work, lines: Sequence[UOp], by: UOp, end: UOp) -> None:
             p.store(out, at, p.load(out, at, w.lanes) * rate)
 
 
-def _by_q(w: _Work, k: UOp, last: UOp, double: UOp) -> None:
+def _by_q(w: _Workspace, k: UOp, last: UOp, double: UOp) -> None:
     """Q x of length 1, turned such that its greatest number is real."""
     p, out, columns = w.p, w.out, w.rows.columns // w.lanes
     real, imag = p.let(w.real + k * w.stride), p.let(w.imag + k * w.stride)

@@ -30,17 +30,17 @@ STEPS, ROWS = 64, 128
 
 
 class Part(NamedTuple):
-    """The part of the work that one core does: number `number` of `parts`."""
+    """The part of the work that one core does: number `number` of `shards`."""
 
     number: UOp
-    parts: int
+    shards: int
 
     def of(self, p: Program, tiles: int) -> tuple[UOp, UOp]:
         """(the first tile of this part, the one behind it)."""
-        if self.parts == 1:
+        if self.shards == 1:
             return p.integer(0), p.integer(tiles)
         (number,) = _far(p, self.number)
-        return p.let(number * tiles // self.parts), p.let((number + 1) * tiles // self.parts)
+        return p.let(number * tiles // self.shards), p.let((number + 1) * tiles // self.shards)
 
 
 def _lanes(target: Target, itemsize: int, size: int) -> int:
@@ -53,8 +53,8 @@ def _lanes(target: Target, itemsize: int, size: int) -> int:
 
 def _far(p: Program, *places: UOp) -> list[UOp]:
     """Places as integers of 64 bits, as all are from here on: so addresses need no conversions in loops."""
-    p.place = dtypes.int64
-    return [p.let(place.cast(p.place)) for place in places]
+    p.index_dtype = dtypes.int64
+    return [p.let(place.cast(p.index_dtype)) for place in places]
 
 
 def _least(p: Program, a: UOp, b: Int) -> UOp:
@@ -78,7 +78,7 @@ def _groups(
     """
     low = p.accumulator(p.integer(0))
     with p.loop(0, count) as group:
-        end = _least(p, p.place_of(p.load(ends, p.let(at + group))), rows)
+        end = _least(p, p.index_of(p.load(ends, p.let(at + group))), rows)
         high = p.let((low < end).where(end, low))
         body(group, low, high)
         p.assign(low, high)
@@ -133,7 +133,7 @@ def _zeros(p: Program, out: UOp, to: UOp, low: Int, high: Int, first: Int, last:
 # *** products of rows and lines
 
 
-def parts_of_dots(rows: int, groups: int, size: int, lines: int) -> int:
+def shards_of_dots(rows: int, groups: int, size: int, lines: int) -> int:
     return max(1, min(lines // 16, size * lines // PART))
 
 
@@ -152,7 +152,7 @@ def dots(
     blocks = max(1, -(-vectors // STEPS))
     steps = -(-vectors // blocks)
     tiles = -(-lines // wide)
-    kept = max(1, _kept(p) // (steps * lanes * p.dtype.itemsize * wide))
+    kept = max(1, _resident_bytes(p) // (steps * lanes * p.dtype.itemsize * wide))
 
     def tile(row: UOp, number: UOp, high: UOp, base: UOp, column: UOp, block: UOp | None, later: UOp) -> None:
         """Sums of some rows and columns. Meanwhile a line of the tile `later` places behind is asked for."""
@@ -239,7 +239,7 @@ def _sums_of_lanes(p: Program, values: list[UOp]) -> list[UOp]:
 # *** sums of lines, with factors
 
 
-def parts_of_mixes(rows: int, groups: int, size: int, columns: int) -> int:
+def shards_of_mixes(rows: int, groups: int, size: int, columns: int) -> int:
     return max(1, columns // COLUMNS)
 
 
@@ -251,8 +251,8 @@ def mixes(
     to, read, at, ends_at = _far(p, to, read, at, ends_at)
     lanes = _lanes(p.target, p.dtype.itemsize, columns)
     high_tile = _rows_beside_three(p)
-    line = -(-columns // part.parts) * p.dtype.itemsize
-    blocks = max(1, -(-size // max(16, _kept(p) // line)))
+    line = -(-columns // part.shards) * p.dtype.itemsize
+    blocks = max(1, -(-size // max(16, _resident_bytes(p) // line)))
     steps = -(-size // blocks)
     first, last = part.of(p, columns // (3 * lanes))
 
@@ -261,17 +261,17 @@ def mixes(
 
         def run(block: UOp | None) -> None:
             begin, end = _block(p, block, steps, size)
-            ahead: Int = size * columns
+            prefetch_distance: Int = size * columns
             if block is not None:
                 back = size - (blocks - 1) * steps
-                ahead = p.let(block.eq(blocks - 1).where(p.integer(back), steps) * columns)
+                prefetch_distance = p.let(block.eq(blocks - 1).where(p.integer(back), steps) * columns)
 
             def row_tile(row: UOp, number: UOp) -> None:
                 above = [p.let(read + _least(p, p.let(row + r), high - 1) * size) for r in range(high_tile)]
                 which = _least(p, p.let(number & 3), 2)
 
                 def tile(column: UOp, wide: int, count: int) -> None:
-                    later = p.let(base + ahead + column + which * wide)
+                    later = p.let(base + prefetch_distance + column + which * wide)
                     sums = [[p.accumulator(p.number(0.0, wide)) for _ in range(count)] for _ in above]
                     with p.loop(begin, end) as k:
                         below = p.let(k * columns)
@@ -313,7 +313,7 @@ def _store_sums(p: Program, out: UOp, place: UOp, sums: list[UOp], wide: int, ad
         p.store(out, there, p.load(out, there, wide) + total if adds else total)
 
 
-def _kept(p: Program) -> int:
+def _resident_bytes(p: Program) -> int:
     """Bytes of weights that the rows of a group are multiplied with, one tile of rows after the other."""
     caches = p.target.memory.caches
     return caches[1] // 8 if len(caches) > 1 else KEPT
@@ -327,7 +327,7 @@ def _rows_beside_three(p: Program) -> int:
 # *** sums over the rows of a group
 
 
-def parts_of_outer(rows: int, groups: int, height: int, columns: int) -> int:
+def shards_of_outer(rows: int, groups: int, height: int, columns: int) -> int:
     return -(-height // 8)
 
 

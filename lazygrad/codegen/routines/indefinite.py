@@ -212,7 +212,7 @@ def ldl_solve(
             skipped, pivot = p.load(out, skip), p.load(pivots, steps + k)
             p.store(out, skip, p.number(0.0))
             pair = p.let((pivot < 0.0) & ((k < size - 1) if forward else (p.integer(0) < k)))
-            wanted = p.let(p.place_of(p.abs(pivot)) - 1)
+            wanted = p.let(p.index_of(p.abs(pivot)) - 1)
             other = p.let(((wanted >= 0) & (wanted < size)).where(wanted, k))
             with p.when(skipped.eq(p.number(0.0))):
                 with p.when(pair):

@@ -114,6 +114,6 @@ def greatest(p: Program, out: UOp, diagonal: UOp, beside: UOp, count: Int) -> UO
     return p.let(best + p.let(total + 0.0))
 
 
-def turns(p: Program, norm: UOp) -> UOp:
+def sweeps(p: Program, norm: UOp) -> UOp:
     """How often to iterate: never with numbers that are not finite."""
     return p.let((norm < float("inf")).where(p.integer(TURNS), p.integer(0)))

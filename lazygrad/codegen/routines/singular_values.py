@@ -13,7 +13,7 @@ from ...dtype import dtypes
 from ...ir.uop import UOp
 from .layout import Rows
 from .reflections import TOGETHER, product, reflector, vectors_from
-from .rotations import greatest, hypotenuse, put_in_order, rotate, turns
+from .rotations import greatest, hypotenuse, put_in_order, rotate, sweeps
 from .spectra import lanes_of
 from .tiles import copy_in, fill
 from .writing import Program
@@ -169,7 +169,7 @@ def _qr(
     """The numbers beside the diagonal become 0, one after another from the last on."""
     eps = float(dtypes.finfo(p.dtype).eps)
     limit = p.let(norm * eps)
-    count = turns(p, norm)
+    count = sweeps(p, norm)
     with p.loop(0, size) as t:
         high = p.let(size - 1 - t)
         p.store(out, failed, p.load(out, failed) + 1.0)  # taken back when it is found

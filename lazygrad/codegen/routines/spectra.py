@@ -12,7 +12,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from .layout import Lanes, Rows
 from .reflections import TOGETHER, product, reflector, vectors_from
-from .rotations import greatest, hypotenuse, put_in_order, rotate, turns
+from .rotations import greatest, hypotenuse, put_in_order, rotate, sweeps
 from .tiles import copy_in, fill, minus
 from .writing import Program
 
@@ -120,7 +120,7 @@ def _ql(
     """The numbers beside the diagonal become 0, one after another from the first on."""
     eps = float(dtypes.finfo(p.dtype).eps)
     tiny = p.let(norm * (eps * eps))
-    count = turns(p, norm)
+    count = sweeps(p, norm)
     with p.loop(0, size) as low:
         p.store(out, failed, p.load(out, failed) + 1.0)  # taken back when it is found
         goes_on = p.let(p.load(out, failed))

@@ -124,13 +124,13 @@ def lu(p: Program, out: UOp, base: UOp, source: UOp, read: UOp, height: int, wid
     size = min(height, width)
     shift = panel.bit_length() - 1
     with p.loop(0, size >> shift) as number:
-        _panel(p, out, base, order, sign, p.let(number << shift), panel, panel, height, rows, lanes)
+        _block_column(p, out, base, order, sign, p.let(number << shift), panel, panel, height, rows, lanes)
     if left := size % panel:
-        _panel(p, out, base, order, sign, p.integer(size - left), left, panel, height, rows, lanes)
+        _block_column(p, out, base, order, sign, p.integer(size - left), left, panel, height, rows, lanes)
     _first(p, out, p.let(sign + 1), base, stride + 1, size, lambda pivot: pivot.alu(Ops.CMPNE, p.number(0.0)))
 
 
-def _panel(
+def _block_column(
     p: Program,
     out: UOp,
     base: UOp,
@@ -243,7 +243,7 @@ def order(p: Program, out: UOp, base: UOp, source: UOp, read: UOp, steps: int, s
     with p.loop(0, size) as row:
         p.store(out, base + row, p.float_of(row))
     with p.loop(0, steps) as k:
-        other = p.let(p.place_of(p.load(source, read + k)))
+        other = p.let(p.index_of(p.load(source, read + k)))
         with p.when((other >= 0) & (other < size)):
             a, b = p.load(out, base + k), p.load(out, base + other)
             p.store(out, base + k, b)
@@ -273,7 +273,7 @@ def lu_solve(
     rows, stride = Rows.of(count), Rows.of(size).stride
     lanes = Lanes.of(p.target, p.dtype.itemsize, rows.group).lanes
     with p.loop(0, size) as r:
-        which = p.let(p.place_of(p.load(factors, read + size * stride + r)))
+        which = p.let(p.index_of(p.load(factors, read + size * stride + r)))
         copy_row(p, right, p.let(columns + which * count), out, p.let(base + r * rows.stride), rows, lanes)
     _both(p, out, base, factors, read, size, count)
 
@@ -283,7 +283,7 @@ def lu_inverse(p: Program, out: UOp, base: UOp, factors: UOp, read: UOp, size: i
     rows, stride = Rows.of(size), Rows.of(size).stride
     fill(p, out, base, size * stride)
     with p.loop(0, size) as r:
-        which = p.let(p.place_of(p.load(factors, read + size * stride + r)))
+        which = p.let(p.index_of(p.load(factors, read + size * stride + r)))
         p.store(out, base + r * rows.stride + which, p.number(1.0))
     _both(p, out, base, factors, read, size, size)
 

@@ -39,7 +39,7 @@ class Program:
         self.dtype, self.renderer, self.target = dtype, renderer, renderer.target
         arrays = [memory for memory in memories if memory.op is Ops.DEFINE_GLOBAL]
         great = any(memory.dtype.size > 1 << 30 for memory in arrays)  # type: ignore[attr-defined]
-        self.place = dtypes.int64 if great else dtypes.int32
+        self.index_dtype = dtypes.int64 if great else dtypes.int32
         self.blocks = [_Block()]
         self.level: dict[UOp, int] = dict.fromkeys(memories, 0)
         self.blocks[0].steps += memories
@@ -48,7 +48,7 @@ class Program:
         self.ranges = self.loads = self.accumulators = self.memories = 0
         self.has_fma = renderer.supports(Ops.MULACC, dtype)
 
-    def written(self) -> list[UOp]:
+    def program(self) -> list[UOp]:
         """The list; constants and memory come first."""
         (block,) = self.blocks
         first = (Ops.CONST, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)
@@ -57,7 +57,7 @@ class Program:
     # *** numbers
 
     def integer(self, value: Int) -> UOp:
-        return UOp.const(self.place, value) if isinstance(value, int) else value
+        return UOp.const(self.index_dtype, value) if isinstance(value, int) else value
 
     def number(self, value: float, lanes: int = 1) -> UOp:
         return UOp.const(self.dtype.vec(lanes), (value,) * lanes if lanes > 1 else value)
@@ -65,9 +65,9 @@ class Program:
     def float_of(self, value: Int) -> UOp:
         return self.integer(value).cast(self.dtype)
 
-    def place_of(self, value: UOp) -> UOp:
+    def index_of(self, value: UOp) -> UOp:
         """A float that holds a whole number, as a place."""
-        return value.cast(self.place)
+        return value.cast(self.index_dtype)
 
     def splat(self, value: UOp, lanes: int) -> UOp:
         """The number in every lane."""
@@ -233,7 +233,7 @@ class Program:
         """The steps inside, for each integer from `start` to below `end`."""
         start, end = self.let(self.integer(start)), self.let(self.integer(end))
         self.ranges += 1
-        counter = UOp(Ops.RANGE, self.place, (start, end), RangeArg(self.ranges - 1, kind))
+        counter = UOp(Ops.RANGE, self.index_dtype, (start, end), RangeArg(self.ranges - 1, kind))
         with self._inside(counter, Ops.ENDRANGE):
             yield counter
 

@@ -125,13 +125,13 @@ class Links:
         given.
         """
         found = [0.0] * len(self.levels)
-        own = places[arg.place]
+        own = places[arg.position]
         if arg.kind == "broadcast":  # down a tree: from the nearest of those that have it before
-            level = min((self.level_of((other, own)) for other in places[: arg.place]), default=0)
+            level = min((self.level_of((other, own)) for other in places[: arg.position]), default=0)
             found[level] = float(sum(arg.receives) * itemsize)
         elif arg.kind == "send":
             for sender, receiver, nbytes in _messages(arg, itemsize):
-                if receiver == arg.place:
+                if receiver == arg.position:
                     found[self.level_of((places[sender], own))] += nbytes
         else:
             for phase in self._phases(arg.kind, *_given_and_taken(arg, itemsize), places):

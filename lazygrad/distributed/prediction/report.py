@@ -23,7 +23,8 @@ def compared(steps: Sequence[Step]) -> Iterator[str]:
         line = step.timeline
         yield (
             f"{mesh_text(step):<28} {_ms(line.seconds)} {_ms(line.kernels)} {_ms(line.sent)} "
-            f"{100 * line.hidden:>6.0f}% {_gb(step.kept + step.passing)}{'  best' if step is best else ''}"
+            f"{100 * line.hidden:>6.0f}% {_gb(step.resident + step.passing)}"
+            f"{'  best' if step is best else ''}"
         )
 
 
@@ -37,7 +38,7 @@ def details(step: Step, target: Target, links: Links) -> Iterator[str]:
     yield f"  {count} kernels take {line.kernels * 1e3:.2f} ms for {trillions} on each device"
     hidden = f"{100 * line.hidden:.0f}% of it behind kernels"
     yield f"  {len(sends)} collectives take {line.sent * 1e3:.2f} ms, {hidden}"
-    yield f"  memory {_gb(step.kept).strip()} that stays, {_gb(step.passing).strip()} in between"
+    yield f"  memory {_gb(step.resident).strip()} that stays, {_gb(step.passing).strip()} in between"
     for level, nbytes in zip(links.levels, step.level_bytes, strict=True):
         yield f"  over {level.name} each device receives {_gb(nbytes).strip()}"
     yield "  longest:"

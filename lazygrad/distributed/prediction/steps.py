@@ -38,7 +38,7 @@ class Step(NamedTuple):
 
     mesh        name of an axis → its size, as the script made it; empty where it made none with `world_mesh`
     timeline    when what runs
-    kept        bytes that stay from step to step: parameters, an optimizer's state, the batch, results
+    resident    bytes that stay from step to step: parameters, an optimizer's state, the batch, results
     passing     bytes that are needed in between, at most
     level_bytes bytes that the device receives over each level of links
     ops         operations on numbers of the kernels
@@ -46,7 +46,7 @@ class Step(NamedTuple):
 
     mesh: dict[str, int]
     timeline: Timeline
-    kept: int
+    resident: int
     passing: int
     level_bytes: tuple[float, ...]
     ops: int
@@ -74,12 +74,12 @@ def _world_of(devices: int, sizes: dict[str, int] | None) -> Iterator[None]:
     started = starting._Started
     had = started.done, started.size
     started.done, started.size = False, devices
-    Sizes.asked, Sizes.made = sizes, None
+    Sizes.requested, Sizes.made = sizes, None
     try:
         yield
     finally:
         started.done, started.size = had
-        Sizes.asked = None
+        Sizes.requested = None
         set_world(before)
 
 
@@ -119,18 +119,18 @@ def _step(replay: Replay, target: Target, links: Links, mesh: dict[str, int]) ->
     times = _Times(target, links)
 
     def level_of(action: Action) -> int:
-        return links.level_of(places_of(action.item.ast.arg.group))
+        return links.level_of(numbers_of(action.item.ast.arg.group))
 
     moved = [0.0] * len(links.levels)
     for action in actions:
         if action.kind == "collective":
             ast = action.item.ast
-            received = links.received(ast.arg, ast.dtype.itemsize, places_of(ast.arg.group))
+            received = links.received(ast.arg, ast.dtype.itemsize, numbers_of(ast.arg.group))
             moved = [total + nbytes for total, nbytes in zip(moved, received, strict=True)]
     found = timeline(actions, lambda place: _memory_of(replay, place), times.of, level_of)
     changing: dict[int, int] = {}
     for action in actions:
-        for place, buffer in zip(action.places, action.bufs, strict=True):
+        for place, buffer in zip(action.slots, action.bufs, strict=True):
             if place < replay.changing:
                 changing[place] = max(changing.get(place, 0), buffer.nbytes)
     kept = sum(base.nbytes for base in replay.external) + sum(changing.values())
@@ -138,13 +138,13 @@ def _step(replay: Replay, target: Target, links: Links, mesh: dict[str, int]) ->
 
 
 def _memory_of(replay: Replay, place: int) -> Memory:
-    held = replay.held.get(place)
+    held = replay.buffers.get(place)
     if held is None:
         return ("place", place), 0, 1
     return held.base, held.offset, held.offset + max(1, held.nbytes)
 
 
-def places_of(group: tuple[str, ...]) -> list[int]:
+def numbers_of(group: tuple[str, ...]) -> list[int]:
     """The numbers of devices: of NULL:3, 3."""
     return [int(name.partition(":")[2] or 0) for name in group]
 
@@ -160,7 +160,7 @@ class _Times:
         """The name, seconds and bytes of an action."""
         ast = action.item.ast
         if ast.op is Ops.COLLECTIVE:
-            about = ast.arg, ast.dtype.itemsize, places_of(ast.arg.group)
+            about = ast.arg, ast.dtype.itemsize, numbers_of(ast.arg.group)
             return text_of(ast.arg), self.links.seconds(*about), round(sum(self.links.received(*about)))
         launch = self.target.renderer.target.launch
         if action.kind != "kernel":

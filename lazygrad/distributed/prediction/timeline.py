@@ -64,7 +64,7 @@ def timeline(
     free: dict[int, float] = {}  # level of links → when the next collective may begin there
     entries = []
     for number, action in enumerate(actions):
-        memory = list(map(memory_of, action.places))
+        memory = list(map(memory_of, action.slots))
         writes, reads = memory[: action.outputs], memory[action.outputs :]
         needed = max((ends[each] for each in hazards.before(writes, reads)), default=0.0)
         waited += max(0.0, needed - now)

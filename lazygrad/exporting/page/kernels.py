@@ -51,13 +51,13 @@ class Kernels:
 
     def add(self, action: Action) -> None:
         """The next thing that runs."""
-        parts = [self.memory.part(place, action) for place in action.places]
+        parts = [self.memory.part(place, action) for place in action.slots]
         if action.runner is None:
             self.steps.append({"clear": parts[0].buffer})
             return
         number = self._kernel(action)
         kernel = self.kernels[number]
-        parts = self._apart(kernel, parts, action)
+        parts = self._unaliased(kernel, parts, action)
         skips = [self._skip(kernel, n, part, action) for n, part in enumerate(parts)]
         names = [variable.arg[0] for variable in action.runner.vars]
         places = dict(zip(names, action.values, strict=True))
@@ -122,7 +122,7 @@ class Kernels:
 
     # *** what is bound
 
-    def _apart(self, kernel: Kernel, parts: Sequence[Part], action: Action) -> list[Part]:
+    def _unaliased(self, kernel: Kernel, parts: Sequence[Part], action: Action) -> list[Part]:
         """The parts as they may be bound: what is read, and lies in a buffer that is written, is copied."""
         written = [part for part, stored in zip(parts, kernel.stored, strict=True) if stored]
         for n, part in enumerate(written):

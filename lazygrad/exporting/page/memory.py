@@ -40,12 +40,12 @@ class Part(NamedTuple):
 
 @dataclass
 class PageBuffer:
-    """A buffer of the page. `held` is the memory that it begins as, where it begins with anything."""
+    """A buffer of the page. `initial` is the memory that it begins as, where it begins with anything."""
 
     kind: str
     nbytes: int
-    held: Buffer | None = None
-    written: bool = False
+    initial: Buffer | None = None
+    changed: bool = False
 
 
 class PageMemory:
@@ -57,7 +57,7 @@ class PageMemory:
         self.buffers = [PageBuffer(kind, nbytes) for kind, nbytes in sizes]
         #: number of a buffer for reports → who reports there, and the kernel
         self.reports: dict[int, tuple[tuple[Any, ...], UOp]] = {}
-        self._parts = {place: (whole, nbytes, offset) for place, whole, _, nbytes, offset in replay.parts}
+        self._views = {place: (whole, nbytes, offset) for place, whole, _, nbytes, offset in replay.views}
         self._known: dict[Buffer, int] = {}
         self._shared = self._share(actions)
 
@@ -66,7 +66,7 @@ class PageMemory:
         lives: dict[int, list[int]] = {}
         sizes: dict[int, int] = {}
         for position, action in enumerate(actions):
-            for place in action.places:
+            for place in action.slots:
                 if place in self.replay.inner:
                     value, nbytes, _ = self.replay.inner[place]
                     lives.setdefault(value, [position, position])[1] = position
@@ -88,14 +88,14 @@ class PageMemory:
         replay = self.replay
         if place < replay.changing:
             return Part(place, 0, self.buffers[place].nbytes)
-        if place in self._parts:
-            whole, nbytes, offset = self._parts[place]
+        if place in self._views:
+            whole, nbytes, offset = self._views[place]
             return Part(whole, offset, nbytes)
         if place in replay.inner:
             value, nbytes, offset = replay.inner[place]
-            held = replay.held[place]
+            held = replay.buffers[place]
             return Part(self._shared[value], offset, held.nbytes)
-        buffer = replay.held[place]
+        buffer = replay.buffers[place]
         base: Any = buffer if type(buffer) is ReportBuffer else buffer.base
         number = self._known.get(base)
         if number is None:
@@ -107,7 +107,7 @@ class PageMemory:
         if isinstance(base, ReportBuffer):
             self.reports[number] = base.sites, action.item.ast
             return PageBuffer("reports", base.nbytes)
-        written = base in self.replay.written
+        written = base in self.replay.outputs
         if base in self.replay.passing:
             return PageBuffer("inner", base.nbytes)
         return PageBuffer("memory", base.nbytes, base if any(base.as_buffer()) else None, written)

@@ -24,7 +24,7 @@ from ...jit.tensor_memory import tensor_on, version_in, whole_memory
 from ...jit.tensor_specs import TensorSpec
 from ...jit.tinyjit import TinyJit
 from ...nn.formats.safetensors import write_safetensors
-from ...nn.formats.writing import written_whole
+from ...nn.formats.writing import atomic_file
 from ...schedule.versions import in_shape
 from ...shape import shape_of
 from ...tensor import Tensor
@@ -67,7 +67,7 @@ def save_page(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, 
     with Context(PLAN_FOR="webgpu"):
         captured, _ = captured_with(wrapped, args, kwargs)
     name_arguments(captured, inner, args)
-    page = _Page(captured, wrapped.places, inner)
+    page = _Page(captured, wrapped.named, inner)
     os.makedirs(folder, exist_ok=True)
     page.write(Path(folder))
 
@@ -112,7 +112,7 @@ class _Page:
                     "dtype": _type_name(spec.dtype, label),
                     "shape": [size_form(size) for size in spec.shape],
                     "buffer": slots.get(spec.number),
-                    "written": spec.written,
+                    "written": spec.changed,
                 })  # fmt: skip
                 for variable in variables_in(spec.shape):
                     self._variable(variable, variables)
@@ -156,8 +156,8 @@ class _Page:
     def _shape(self, made: OutputPart) -> tuple[sint, ...]:
         output = self.captured.outputs[made.output]
         if not output.symbolic:
-            return tuple(output.views[made.place].tracker.shape)
-        moves = output.parts[made.place][1]
+            return tuple(output.views[made.index].tracker.shape)
+        moves = output.layout_views[made.index][1]
         node = version_in(output.likes[0].fresh())
         for op, argument in moves:
             node = type(node)(op, node.dtype, (node,), argument)
@@ -177,7 +177,7 @@ class _Page:
                 named[memory[0].base] = name, tensor.shape
         found, taken = [], set[str]()
         for number, buffer in enumerate(self.memory.buffers):
-            held = buffer.held
+            held = buffer.initial
             if held is None:
                 continue
             name, shape = named.get(held, (f"memory_{number}", (held.size,)))
@@ -288,7 +288,7 @@ def _type_name(dtype: DType, name: str) -> str:
 
 def _buffer_form(buffer: PageBuffer) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": buffer.kind, "bytes": buffer.nbytes}
-    return {**found, "written": True} if buffer.written else found
+    return {**found, "written": True} if buffer.changed else found
 
 
 def _digest(tensor: Tensor) -> str:
@@ -298,7 +298,7 @@ def _digest(tensor: Tensor) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    with written_whole(path) as file:
+    with atomic_file(path) as file:
         file.write(text.encode("utf-8"))
 
 

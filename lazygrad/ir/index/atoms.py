@@ -39,14 +39,14 @@ def conjuncts(*conditions: UOp) -> list[UOp]:
     if len(conditions) == 1 and conditions[0].op is not Ops.AND:
         return [] if conditions[0] is TRUE else [*conditions]
     found: dict[UOp, None] = {}
-    seen: set[UOp] = set()  # an AND of one AND with itself, again and again, has few nodes and many paths
+    visited: set[UOp] = set()  # an AND of one AND with itself, again and again, has few nodes and many paths
     stack = list(conditions)[::-1]
     while stack:  # as `reached` does, in half the time
         condition = stack.pop()
         if condition.op is not Ops.AND:
             found[condition] = None
-        elif condition not in seen:
-            seen.add(condition)
+        elif condition not in visited:
+            visited.add(condition)
             stack.extend(reversed(condition.src))
     found.pop(TRUE, None)
     return list(found)

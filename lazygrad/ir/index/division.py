@@ -246,7 +246,7 @@ def _is_below(a: UOp, b: UOp) -> bool:
 
 def symbolic_bound(terms: Terms, constant: int, up: bool) -> UOp | None:
     """No less (`up`) or no more than the sum: each range at its end, size - 1 or 0, sizes left alone."""
-    parts: list[UOp] = [const(constant)]
+    addends: list[UOp] = [const(constant)]
     for monomial, coefficient in terms.items():
         product = const(coefficient)
         at_end = (coefficient > 0) == up
@@ -256,5 +256,5 @@ def symbolic_bound(terms: Terms, constant: int, up: bool) -> UOp | None:
             if atom.op is Ops.RANGE:
                 atom = sub(atom.src[0], const(1)) if at_end else const(0)
             product = mul(product, atom)
-        parts.append(product)
-    return add(*parts)
+        addends.append(product)
+    return add(*addends)

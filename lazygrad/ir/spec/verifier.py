@@ -53,11 +53,12 @@ def _excerpt(text: str, lines: int = 40) -> str:
 
 def _verify_ranges(nodes: Sequence[UOp], spec: Spec, made: str) -> None:
     """No two RANGEs of a kernel have the same number."""
-    seen: dict[int, UOp] = {}
+    visited: dict[int, UOp] = {}
     for node in nodes:
-        if node.op is Ops.RANGE and seen.setdefault(node.arg.id, node) is not node:
+        if node.op is Ops.RANGE and visited.setdefault(node.arg.id, node) is not node:
             raise SpecError(
-                f"{made} ({spec.name}): two RANGEs have the number {node.arg.id}\n{seen[node.arg.id]}\n{node}"
+                f"{made} ({spec.name}): two RANGEs have the number {node.arg.id}\n"
+                f"{visited[node.arg.id]}\n{node}"
             )
 
 

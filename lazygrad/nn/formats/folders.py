@@ -15,7 +15,7 @@ from .gguf import read_gguf
 from .safetensors import write_safetensors
 from .source import FileFormatError, Path, Source, shown
 from .weights import Weights
-from .writing import written_whole
+from .writing import atomic_file
 
 #: What weights are called in the folders that people download, the first that is there.
 _USUAL = (
@@ -151,24 +151,24 @@ def write_sharded(
         raise ValueError(f"most_bytes, the size of one file, must be at least 1, not {most_bytes}")
     place = pathlib.Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    parts: list[dict[str, Tensor]] = [{}]
+    shards: list[dict[str, Tensor]] = [{}]
     filled = 0
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{name}: only Tensors can be saved, not {type(tensor).__name__}")
-        if parts[-1] and filled + tensor.nbytes() > most_bytes:
-            parts.append({})
+        if shards[-1] and filled + tensor.nbytes() > most_bytes:
+            shards.append({})
             filled = 0
-        parts[-1][name] = tensor
+        shards[-1][name] = tensor
         filled += tensor.nbytes()
     weight_map: dict[str, str] = {}
-    for number, part in enumerate(parts, 1):
-        file = f"model-{number:05}-of-{len(parts):05}.safetensors"
+    for number, part in enumerate(shards, 1):
+        file = f"model-{number:05}-of-{len(shards):05}.safetensors"
         write_safetensors(part, place / file, metadata)
         weight_map |= dict.fromkeys(part, file)
     total = sum(tensor.nbytes() for tensor in tensors.values())
     index = {"metadata": {"total_size": total}, "weight_map": weight_map}
     target = place / _USUAL[0]
-    with written_whole(target) as written:
+    with atomic_file(target) as written:
         written.write(json.dumps(index, indent=2).encode())
     return target

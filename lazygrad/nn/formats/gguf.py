@@ -64,22 +64,22 @@ class _Header(Window):
 
     def need(self, count: int, what: str) -> None:
         """Have the next `count` bytes in `data`."""
-        if self.place + count > MOST_HEADER and self.place + count <= self.size:
-            self.source.refuse(f"the part before the tensors has more than {MOST_HEADER} bytes", self.place)
+        if self.offset + count > MOST_HEADER and self.offset + count <= self.size:
+            self.source.refuse(f"the part before the tensors has more than {MOST_HEADER} bytes", self.offset)
         if missing := self.missing(count):
-            self.source.refuse(f"{what} ends {missing} bytes after the end of the file", self.place)
+            self.source.refuse(f"{what} ends {missing} bytes after the end of the file", self.offset)
 
     def unpack(self, kind: struct.Struct, what: str) -> Any:
         self.need(kind.size, what)
-        (found,) = kind.unpack_from(self.data, self.place)
-        self.place += kind.size
+        (found,) = kind.unpack_from(self.data, self.offset)
+        self.offset += kind.size
         return found
 
     def count(self, least: int, what: str) -> int:
         """A number of things that take at least so many bytes each; as many must follow."""
-        begin = self.place
+        begin = self.offset
         found: int = self.unpack(_U64, what)
-        if found * least > self.source.size - self.place:
+        if found * least > self.source.size - self.offset:
             self.source.refuse(
                 f"{what}: {found} of at least {least} bytes each are more than the file has", begin
             )
@@ -88,11 +88,11 @@ class _Header(Window):
     def bytes(self, what: str) -> bytes:
         size = self.count(1, what)
         self.need(size, what)
-        self.place += size
-        return self.data[self.place - size : self.place]
+        self.offset += size
+        return self.data[self.offset - size : self.offset]
 
     def name(self, what: str) -> str:
-        begin = self.place
+        begin = self.offset
         try:
             return self.bytes(what).decode()
         except UnicodeDecodeError as error:
@@ -106,7 +106,7 @@ class _Header(Window):
         return found
 
     def array(self, what: str, depth: int) -> list[Any]:
-        begin = self.place
+        begin = self.offset
         kind = self.unpack(_U32, what)
         if kind not in _LEAST:
             self.source.refuse(f"{what} is an array of type {kind}, which GGUF does not have", begin)
@@ -123,15 +123,15 @@ class _Header(Window):
             return self.texts(count, what)
         code = "B" if kind == _BOOL else _NUMBERS.get(kind)
         if code is None:
-            self.source.refuse(f"{what} has type {kind}, which GGUF does not have", self.place)
+            self.source.refuse(f"{what} has type {kind}, which GGUF does not have", self.offset)
         size = _LEAST[kind] * count
         self.need(size, what)
-        found: list[Any] = list(struct.unpack_from(f"<{count}{code}", self.data, self.place))
+        found: list[Any] = list(struct.unpack_from(f"<{count}{code}", self.data, self.offset))
         if kind == _BOOL:
             if any(each > 1 for each in found):
-                self.source.refuse(f"{what} is neither true nor false", self.place)
+                self.source.refuse(f"{what} is neither true nor false", self.offset)
             found = [each == 1 for each in found]
-        self.place += size
+        self.offset += size
         return found
 
     def texts(self, count: int, what: str) -> list[str]:
@@ -142,7 +142,7 @@ class _Header(Window):
         found: list[str] = []
         size_of = _U64.unpack_from
         while len(found) < count:
-            data, place = self.data, self.place
+            data, place = self.data, self.offset
             last = len(data) - 8
             for _ in range(count - len(found)):
                 if place > last:
@@ -153,7 +153,7 @@ class _Header(Window):
                     break
                 found.append(data[place + 8 : end].decode("utf-8", "surrogateescape"))
                 place = end
-            self.place = place
+            self.offset = place
             if len(found) < count:  # the next one is not in `data` as a whole
                 self.need(8, what)
                 self.need(8 + size_of(self.data, place)[0], what)
@@ -172,7 +172,7 @@ def read_gguf(path: Path | Tensor) -> Weights:
         if source.read(0, min(4, source.size), "its first word") != MAGIC:
             source.refuse("it does not begin with GGUF", 0)
         header.need(4, "its first word")
-        header.place = 4
+        header.offset = 4
         version = header.unpack(_U32, "the version")
         if version & 0xFFFF == 0 and version:
             source.cannot("its numbers are big-endian, which is not read")
@@ -189,7 +189,7 @@ def read_gguf(path: Path | Tensor) -> Weights:
 def _metadata(header: _Header, count: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for _ in range(count):
-        begin = header.place
+        begin = header.offset
         key = header.name("a key of metadata")
         what = f"metadata {shown(key)}"
         if key in found:
@@ -209,7 +209,7 @@ class _Description(NamedTuple):
 
 
 def _description(header: _Header) -> _Description:
-    source, begin = header.source, header.place
+    source, begin = header.source, header.offset
     name = header.name("a tensor's name")
     what = f"tensor {shown(name)}"
     axes = header.unpack(_U32, what)
@@ -241,7 +241,7 @@ def _add_tensors(header: _Header, described: list[_Description], weights: Weight
     alignment = weights.metadata.get("general.alignment", ALIGNMENT)
     if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
         source.refuse(f"general.alignment is {shown(str(alignment))}, which is not a power of two")
-    base = -(-header.place // alignment) * alignment
+    base = -(-header.offset // alignment) * alignment
     names: set[str] = set()
     last, before = 0, ""
     for each in sorted(described, key=lambda each: (each.offset, each.nbytes)):

@@ -99,15 +99,15 @@ def _array(source: Source, begin: int, end: int, what: str) -> Tensor | Texts:
     if version not in (1, 2, 3):
         source.cannot(f"{what} is of version {version} of numpy's format; 1 to 3 are read")
     width = 2 if version == 1 else 4
-    window.place = 8 + width
-    size = int.from_bytes(window.data[8 : window.place], "little")
+    window.offset = 8 + width
+    size = int.from_bytes(window.data[8 : window.offset], "little")
     if missing := window.missing(size):
         source.refuse(f"the header of {what} ends {missing} bytes after the end", begin + 8)
     if size > MOST_HEADER:
         source.refuse(f"the header of {what} has {size} bytes; at most {MOST_HEADER}", begin + 8)
-    header = window.data[window.place : window.place + size].decode("utf-8", "replace")
+    header = window.data[window.offset : window.offset + size].decode("utf-8", "replace")
     dtype, turned, shape = _parsed(source, header, what)
-    first = begin + window.place + size
+    first = begin + window.offset + size
     width = dtype.itemsize if isinstance(dtype, DType) else int(dtype[1:]) * (4 if dtype[0] == "U" else 1)
     nbytes = source.elements(shape, what) * width
     if first + nbytes > end:

@@ -74,7 +74,7 @@ def read_pickle(
     except (NotImplementedError, ValueError) as error:
         kind = NotImplementedError if isinstance(error, NotImplementedError) else ValueError
         raise kind(f"{error} (byte {reader.begin} of the pickle at byte {begin})") from None
-    return found, begin + reader.bytes.place
+    return found, begin + reader.bytes.offset
 
 
 class _Reader:
@@ -90,7 +90,7 @@ class _Reader:
 
     def run(self) -> Any:
         while True:
-            self.begin = self.bytes.place
+            self.begin = self.bytes.offset
             code = self.take(1)[0]
             if code == _STOP:
                 break
@@ -107,10 +107,10 @@ class _Reader:
 
     def take(self, count: int) -> bytes:
         window = self.bytes
-        begin, end = window.place, window.place + count
+        begin, end = window.offset, window.offset + count
         if end > len(window.data) and (missing := window.missing(count)):
             raise ValueError(f"it ends {missing} bytes too early")
-        window.place = end
+        window.offset = end
         return window.data[begin:end]
 
     def number(self, count: int) -> int:
@@ -118,11 +118,11 @@ class _Reader:
 
     def line(self) -> str:
         window = self.bytes
-        while (end := window.data.find(b"\n", window.place)) < 0:
-            if window.missing(len(window.data) + 1 - window.place):
+        while (end := window.data.find(b"\n", window.offset)) < 0:
+            if window.missing(len(window.data) + 1 - window.offset):
                 raise ValueError("a line does not end")
-        found = window.data[window.place : end]
-        window.place = end + 1
+        found = window.data[window.offset : end]
+        window.offset = end + 1
         return _text(found)
 
     # *** the stack
@@ -183,10 +183,10 @@ class _Reader:
             self.tuple_keys += 1
             if self.tuple_keys > MOST_TUPLE_KEYS:
                 raise NotImplementedError(f"more than {MOST_TUPLE_KEYS} tuples as keys are not read")
-            parts: tuple[Any, ...] = value
+            members: tuple[Any, ...] = value
         else:
-            parts = (value,)
-        for part in parts:
+            members = (value,)
+        for part in members:
             if type(part) not in _KEYS:
                 raise NotImplementedError(
                     f"a {type(value).__name__} as a key is not read, only texts, bytes, numbers, and tuples "
@@ -245,7 +245,7 @@ def _version(reader: _Reader) -> None:
 
 def _frame(reader: _Reader) -> None:
     size = reader.number(8)
-    if size > reader.bytes.size - reader.bytes.place:
+    if size > reader.bytes.size - reader.bytes.offset:
         raise ValueError(f"a frame of {size} bytes is longer than the pickle")
 
 

@@ -18,7 +18,7 @@ from ...shape import shape_text
 from ...tensor import Tensor
 from .source import Path, Source, shown
 from .weights import Weights
-from .writing import written_whole
+from .writing import atomic_file
 
 #: A header of so many bytes describes 300,000 tensors.
 MOST_HEADER = 1 << 25
@@ -60,7 +60,7 @@ def read_safetensors(path: Path | Tensor) -> Weights:
         header, begin = _header(source)
         weights = Weights(_texts(source, header.pop(_METADATA, {})))
         end = begin
-        for name, entry in sorted(header.items(), key=lambda item: _place(source, *item)):
+        for name, entry in sorted(header.items(), key=lambda item: _byte_range(source, *item)):
             end = _add(source, weights, name, entry, begin, end)
         if end != source.size:
             source.refuse(f"its tensors end at byte {end} of {source.size}")
@@ -100,7 +100,7 @@ def _are_counts(values: Any) -> bool:
     return type(values) is list and all(type(value) is int and value >= 0 for value in values)
 
 
-def _place(source: Source, name: str, entry: Any) -> tuple[int, int]:
+def _byte_range(source: Source, name: str, entry: Any) -> tuple[int, int]:
     """Where the bytes of a tensor begin and end."""
     if type(entry) is not dict or not entry.keys() >= {"dtype", "shape", "data_offsets"}:
         source.refuse(f"tensor {shown(name)} is described without one of dtype, shape and data_offsets")
@@ -120,7 +120,7 @@ def _add(source: Source, weights: Weights, name: str, entry: Any, base: int, las
     if dtype is None:
         source.refuse(f"{what} has dtype {kind}, which safetensors does not have")
     shape = tuple(entry["shape"])
-    begin, end = _place(source, name, entry)
+    begin, end = _byte_range(source, name, entry)
     begin, end = base + begin, base + end
     nbytes = source.elements(shape, what) * dtype.itemsize
     if end - begin != nbytes:
@@ -160,7 +160,7 @@ def write_safetensors(
     text += b" " * (-len(text) % 8)
     if len(text) > MOST_HEADER:
         raise ValueError(f"the names and shapes of the tensors take {len(text)} bytes; at most {MOST_HEADER}")
-    with written_whole(path) as file:
+    with atomic_file(path) as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for name in order:
             if tensors[name].numel():

@@ -85,7 +85,7 @@ class Source:
         self.whole = Tensor(path)
         # The header says what lies where: of this file, and of no other that comes to have its name.
         region = Region(os.path.abspath(path), 0, self.size, Contents(self.file.fileno()))
-        buffer_of(self.whole.uop).look_at(region)
+        buffer_of(self.whole.uop).point_to(region)
 
     def __enter__(self) -> Source:
         return self
@@ -213,11 +213,11 @@ class Window:
         self.source, self.begin = source, begin
         self.size = (source.size if end is None else end) - begin
         self.data = b""
-        self.place = 0
+        self.offset = 0
 
     def missing(self, count: int) -> int:
         """Have the next `count` bytes in `data`; if some are behind the end, how many (nothing is read)."""
-        end = self.place + count
+        end = self.offset + count
         if end > self.size:
             return end - self.size
         if end > len(self.data):

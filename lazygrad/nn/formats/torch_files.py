@@ -38,7 +38,7 @@ class _Storage(Opaque):
     """
 
     def __init__(self, source: Source, place: int | None, dtype: DType | None, size: int) -> None:
-        self.source, self.place, self.dtype, self.size = source, place, dtype, size
+        self.source, self.offset, self.dtype, self.size = source, place, dtype, size
 
 
 class _Unplaced(Opaque):
@@ -151,12 +151,12 @@ def _typed_tensor(
     last = offset + sum((axis - 1) * step for axis, step in zip(shape, strides, strict=True))
     if last >= size:
         raise ValueError(f"a tensor of shape {shape_text(shape)} has elements {offset} to {last} of {size}")
-    if storage.place is None:
+    if storage.offset is None:
         return _Unplaced()
     here = tuple(0 if axis == 1 else step for axis, step in zip(shape, strides, strict=True))
     if here == strides_of(shape):
-        return storage.source.tensor(storage.place + offset * dtype.itemsize, shape, dtype, "a tensor")
-    elements = storage.source.tensor(storage.place, (size,), dtype, "a storage").to("CPU")
+        return storage.source.tensor(storage.offset + offset * dtype.itemsize, shape, dtype, "a tensor")
+    elements = storage.source.tensor(storage.offset, (size,), dtype, "a storage").to("CPU")
     return elements.as_strided(shape, strides, offset)
 
 
@@ -283,7 +283,7 @@ def _read_legacy(source: Source, place: int) -> Any:
     begin = place
     _, place = read_pickle(source, begin, source.size, _CALLS, unplaced, opaque=_Unplaced)
     keys, place = plain(place)
-    places = _places(source, keys, place, sizes, widths)
+    places = _byte_ranges(source, keys, place, sizes, widths)
     found, _ = read_pickle(
         source, begin, source.size, _CALLS, lambda pid: _storage(pid, source, places.__getitem__, {})
     )
@@ -294,7 +294,7 @@ def _no_storage(pid: Any) -> Opaque:
     raise ValueError("a storage occurs where none is allowed")
 
 
-def _places(
+def _byte_ranges(
     source: Source, keys: Any, place: int, sizes: dict[str, int], widths: dict[str, int]
 ) -> dict[str, tuple[int, int]]:
     """Where the bytes of each storage of the older form begin, and how many there are; the first's at

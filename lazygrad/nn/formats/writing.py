@@ -27,7 +27,7 @@ ENDING = ".part"
 
 
 @contextlib.contextmanager
-def written_whole(path: Path) -> Iterator[BinaryIO]:
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write into that takes the place of `path` once all of it is on disk.
 
     Until then an older file stays, and it stays if writing fails.

@@ -89,7 +89,7 @@ def _pooled(
             f"{shape_text((*lead, axes))}, not {shape_text(samples.shape)}"
         )
     # (batch, channels, *sizes, *kernel): where the elements of each window are
-    places: Tensor | None = None
+    indices: Tensor | None = None
     for axis, (length, wide, count) in enumerate(zip(whole, kernel, sizes, strict=True)):
         # of the last axis is the first sample of a picture; of a volume each axis has its own
         sample = samples[..., axes - 1 - axis if axes == 2 else axis]
@@ -97,11 +97,11 @@ def _pooled(
         shape = [1] * (2 * axes)
         shape[axis], shape[axes + axis] = count, wide
         own = own.reshape(*lead, *shape)
-        places = own if places is None else places * length + own
-    assert places is not None
+        indices = own if indices is None else indices * length + own
+    assert indices is not None
     flat = several.flatten(2)
-    windows = flat.detach().gather(2, places.flatten(2)).reshape(places.shape)
-    _, best = greatest(windows, places, axes, True)
+    windows = flat.detach().gather(2, indices.flatten(2)).reshape(indices.shape)
+    _, best = greatest(windows, indices, axes, True)
     values = flat.gather(2, best.flatten(2)).reshape(best.shape)
     return (values, best) if x.ndim == axes + 2 else (values.squeeze(0), best.squeeze(0))
 

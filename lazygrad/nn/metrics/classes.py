@@ -134,17 +134,17 @@ class ConfusionMatrix(OnDevice):
 
     def accuracy(self) -> float:
         """The part of all that was right."""
-        right, actual, _ = self._parts()
+        right, actual, _ = self._counts()
         return float(self._averaged(right, actual, "micro"))
 
     def precision(self, average: str | None = "macro") -> Any:
         """Of what was taken for a class, the part that was of it. `average` as for `f1`."""
-        right, _, predicted = self._parts()
+        right, _, predicted = self._counts()
         return self._averaged(right, predicted, average)
 
     def recall(self, average: str | None = "macro") -> Any:
         """Of what was of a class, the part that was taken for it."""
-        right, actual, _ = self._parts()
+        right, actual, _ = self._counts()
         return self._averaged(right, actual, average)
 
     def f1(self, average: str | None = "macro") -> Any:
@@ -153,11 +153,11 @@ class ConfusionMatrix(OnDevice):
         average  "macro": the mean over classes; "weighted": by how many there are; "micro": of all together;
                  None: a list, one for each class
         """
-        right, actual, predicted = self._parts()
+        right, actual, predicted = self._counts()
         both = [a + p for a, p in zip(actual, predicted, strict=True)]
         return self._averaged([2 * r for r in right], both, average)
 
-    def _parts(self) -> tuple[list[int], list[int], list[int]]:
+    def _counts(self) -> tuple[list[int], list[int], list[int]]:
         """Of each class: taken for itself, how many there are, how many were taken for it."""
         matrix = self.compute()
         right = [row[n] for n, row in enumerate(matrix)]
@@ -172,7 +172,7 @@ class ConfusionMatrix(OnDevice):
         if average == "micro":
             return sum(over) / sum(under) if sum(under) else math.nan
         if average == "weighted":
-            actual = self._parts()[1]
+            actual = self._counts()[1]
             total = sum(actual)
             return sum(e * n for e, n in zip(each, actual, strict=True)) / total if total else math.nan
         raise ValueError(f"average must be 'macro', 'micro', 'weighted' or None, not {average!r}")

@@ -59,7 +59,7 @@ class Run:
 
     def __init__(self, weights: Weights, captured: bool = False) -> None:
         self.weights, self.captured = weights, captured
-        self.place = -1
+        self.position = -1
         self.met: dict[int, list[str]] = {}
         self._node: Node | None = None
 
@@ -67,7 +67,7 @@ class Run:
         """Run nodes in order; `places` are theirs in the whole graph, where they are of its top."""
         for number, node in enumerate(nodes):
             if places is not None:
-                self.place = places[number]
+                self.position = places[number]
             outer, self._node = self._node, node
             try:
                 results = self.node(node, scope)
@@ -129,12 +129,12 @@ class Run:
         if not isinstance(value, Tensor):
             return np.asarray(value)
         if self.captured:
-            self.met.setdefault(self.place, []).append(name)
+            self.met.setdefault(self.position, []).append(name)
             raise Steered(name)
-        if self.place not in self.weights.said and DEBUG >= 1 and self._node is not None:
-            self.weights.said.add(self.place)
+        if self.position not in self.weights.said and DEBUG >= 1 and self._node is not None:
+            self.weights.said.add(self.position)
             show(f"ONNX: {self._node} needs the value of {name!r}, so what is before it is computed first")
-        self.met.setdefault(self.place, []).append(name)
+        self.met.setdefault(self.position, []).append(name)
         return array_of(value)
 
 

@@ -40,7 +40,7 @@ class Input:
             if kind.tensor_type.HasField("shape"):
                 self._dims = [d.dim_value if is_fixed(d) else -1 for d in kind.tensor_type.shape.dim]
         #: arrays that stay, each with its Tensor, by shape
-        self._kept: dict[tuple[int, ...], tuple[Array, Tensor]] = {}
+        self._cached: dict[tuple[int, ...], tuple[Array, Tensor]] = {}
 
     def read(self, value: Any) -> Value:
         """The argument as a Tensor or an array of the declared type; raises TypeError or ValueError."""
@@ -69,12 +69,12 @@ class Input:
         return Tensor.from_numpy(value) if value.flags.c_contiguous else Tensor.from_numpy(value.copy())
 
     def _copied(self, value: Array) -> Tensor:
-        kept = self._kept.get(value.shape)
+        kept = self._cached.get(value.shape)
         if kept is None:
-            if len(self._kept) >= _MAX_KEPT:
-                self._kept.clear()
+            if len(self._cached) >= _MAX_KEPT:
+                self._cached.clear()
             array = np.empty(value.shape, value.dtype)
-            kept = self._kept[value.shape] = array, Tensor.from_numpy(array)
+            kept = self._cached[value.shape] = array, Tensor.from_numpy(array)
         np.copyto(kept[0], value)
         return kept[1]
 

@@ -34,10 +34,10 @@ class ValueInfo(NamedTuple):
     shape: tuple[int | str | None, ...] | None
 
 
-class Parts(NamedTuple):
+class Segments(NamedTuple):
     """A graph cut into parts, and the values that these make."""
 
-    parts: list[Segment | tuple[int, Node]]
+    segments: list[Segment | tuple[int, Node]]
     own: set[str]
 
 
@@ -79,7 +79,7 @@ class OnnxRunner:
         #: the places of nodes that need a value of data on the host
         self._barriers: set[int] = set()
         #: the inputs that a call gives in the place of values of the file → the parts of the graph
-        self._parts: dict[frozenset[str], Parts] = {}
+        self._segments: dict[frozenset[str], Segments] = {}
 
     def __repr__(self) -> str:
         return f"<OnnxRunner ({', '.join(self.inputs)}) -> ({', '.join(self.outputs)})>"
@@ -118,9 +118,9 @@ class OnnxRunner:
                 scope[name] = self._graph.constants[name]
             for name, value in given.items():
                 scope[name] = self._given[name].on_its_side(value)
-            parts = self._parts_for(instead)
+            parts = self._segments_for(instead)
             try:
-                for part in parts.parts:
+                for part in parts.segments:
                     if isinstance(part, Segment):
                         part.run(scope, met)
                     else:
@@ -133,13 +133,13 @@ class OnnxRunner:
             return {name: self._result(scope[name], name in parts.own) for name in self._graph.outputs}
         raise RuntimeError("the graph could not be cut into parts that a capture can hold")
 
-    def _parts_for(self, instead: frozenset[str]) -> Parts:
+    def _segments_for(self, instead: frozenset[str]) -> Segments:
         """The parts for calls that give these inputs in the place of values of the file."""
-        if instead not in self._parts:
+        if instead not in self._segments:
             found = cut(self._graph, self._barriers, self._weights, instead)
             own = {name for part in found if isinstance(part, Segment) for name in part.outputs}
-            self._parts[instead] = Parts(found, own)
-        return self._parts[instead]
+            self._segments[instead] = Segments(found, own)
+        return self._segments[instead]
 
     def _result(self, value: Value, own: bool) -> Any:
         """A Tensor that is computed, in memory of its own; `own` says that it is one."""
@@ -166,7 +166,7 @@ class OnnxRunner:
                     self._given[source].steers = True
             elif place >= 0:
                 self._barriers.add(place)
-        self._parts = {}
+        self._segments = {}
 
     def _sources(self, name: str, instead: frozenset[str]) -> set[str] | None:
         """The inputs that alone decide a value, by operations that the host can do; None where others do."""

@@ -42,7 +42,7 @@ class Segment:
         final: set[str],
         weights: Weights,
     ) -> None:
-        self.nodes, self.places, self.weights, self.final = nodes, places, weights, final
+        self.nodes, self.slots, self.weights, self.final = nodes, places, weights, final
         own: set[str] = set()
         read: dict[str, None] = {}
         for node in nodes:
@@ -104,7 +104,7 @@ class _Captured:
         scope = Scope(self.outer, {name: _filled(form, tensors) for name, form in self.form.items()})
         run = Run(segment.weights, captured=capturing.now is not None)
         try:
-            run.nodes(segment.nodes, scope, segment.places)
+            run.nodes(segment.nodes, scope, segment.slots)
         finally:
             for place, names in run.met.items():
                 self.met.setdefault(place, []).extend(names)
@@ -113,7 +113,7 @@ class _Captured:
         for name in segment.outputs:
             value = scope.get(name)
             if name in segment.final:
-                value = _apart(value)
+                value = _unaliased(value)
             found: list[Tensor] = []
             _key(value, found)
             self.result_form.append(_formed(value, [len(results)]))
@@ -121,10 +121,10 @@ class _Captured:
         return results
 
 
-def _apart(value: Value) -> Value:
+def _unaliased(value: Value) -> Value:
     """A result in memory of its own, where it would look at an argument or at a weight."""
     if isinstance(value, list):
-        return [_apart(part) for part in value]
+        return [_unaliased(part) for part in value]
     looks = isinstance(value, Tensor) and base_of(value._value()).op is Ops.BUFFER
     return value.clone() if looks else value
 
@@ -140,7 +140,7 @@ def _key(value: Value, tensors: list[Tensor]) -> Any:
     return tuple(_key(part, tensors) for part in value) if isinstance(value, list) else None
 
 
-class _Place:
+class _TensorSlot:
     """Where a tensor stands in a value."""
 
     __slots__ = ("number",)
@@ -153,12 +153,12 @@ def _formed(value: Value, number: list[int]) -> Value:
     """The value with places instead of its tensors, numbered on from `number`."""
     if isinstance(value, Tensor):
         number[0] += 1
-        return _Place(number[0] - 1)
+        return _TensorSlot(number[0] - 1)
     return [_formed(part, number) for part in value] if isinstance(value, list) else value
 
 
 def _filled(form: Value, tensors: Sequence[Tensor]) -> Value:
-    if isinstance(form, _Place):
+    if isinstance(form, _TensorSlot):
         return tensors[form.number]
     return [_filled(part, tensors) for part in form] if isinstance(form, list) else form
 
@@ -170,15 +170,15 @@ def cut(
     a call has values for, in the place of the file's.
     """
     constants, final = {*graph.constants} - given, {*graph.outputs}
-    parts: list[list[int]] = [[]]
+    groups: list[list[int]] = [[]]
     for place in range(len(graph.nodes)):
-        parts += [[place], []] if place in barriers else []
+        groups += [[place], []] if place in barriers else []
         if place not in barriers:
-            parts[-1].append(place)
-    parts = [part for part in parts if part]
-    reads = [{name for place in part for name in graph.nodes[place].reads()} for part in parts]
+            groups[-1].append(place)
+    groups = [part for part in groups if part]
+    reads = [{name for place in part for name in graph.nodes[place].reads()} for part in groups]
     found: list[Segment | tuple[int, Node]] = []
-    for number, part in enumerate(parts):
+    for number, part in enumerate(groups):
         if part[0] in barriers:
             found.append((part[0], graph.nodes[part[0]]))
         else:

@@ -116,7 +116,7 @@ class _Step:
         self.evaluations = 0
         self.history = owner.history_size
         made, kept, self.length, self.scale = owner.counts.tolist()
-        self.made, self.kept = int(made), int(kept)
+        self.made, self.pairs = int(made), int(kept)
         self.products: list[list[float]] = owner.products.tolist()
 
     def run(self) -> Any:
@@ -128,7 +128,7 @@ class _Step:
             if sizes[0] <= options["tolerance_grad"]:
                 break
             with no_grad():
-                self._turn(grad)
+                self._update_direction(grad)
                 slope, reach = _numbers((self.of.direction * grad).sum(), self.of.direction.abs().max())
             self.made += 1
             self.length = min(1.0, 1.0 / sizes[1]) * rate if self.made == 1 else rate
@@ -149,7 +149,7 @@ class _Step:
                 break
             if reach * self.length <= tolerance or abs(value - before) < tolerance:
                 break
-        self.of.counts.assign(self._data([self.made, self.kept, self.length, self.scale]))
+        self.of.counts.assign(self._data([self.made, self.pairs, self.length, self.scale]))
         self.of.products.assign(self._data(self.products))
         Tensor.realize(self.of.counts, self.of.products)
         return first
@@ -203,7 +203,7 @@ class _Step:
         """Numbers that arrive as data: others compile nothing new."""
         return Tensor(numbers, dtype=self.of.direction.dtype, device=self.of.device)
 
-    def _turn(self, grad: Tensor) -> None:
+    def _update_direction(self, grad: Tensor) -> None:
         """Write the next direction, and remember the last step and what it changed in the gradient."""
         of = self.of
         if self.made == 0:
@@ -226,7 +226,7 @@ class _Step:
     def _keep(self, step: Tensor, change: Tensor, curvature: float) -> None:
         """Write a pair where the oldest is, and its products with all others."""
         of, m = self.of, self.history
-        place = self.kept % m
+        place = self.pairs % m
         index = Tensor.arange(2 * m, device=of.device).reshape((-1, 1))
         at = Tensor([place], dtype=index.dtype, device=of.device)
         of.pairs.assign((index == at).where(step, (index == at + m).where(change, of.pairs)).contiguous())
@@ -236,7 +236,7 @@ class _Step:
             self.products[number] = products
             for other, product in enumerate(products):
                 self.products[other][number] = product
-        self.kept += 1
+        self.pairs += 1
         self.scale = curvature / self.products[place + m][place + m]
 
     def _loops(self, of_grad: list[float]) -> tuple[list[float], float]:
@@ -244,7 +244,7 @@ class _Step:
 
         of_grad  the products of the rows with the gradient
         """
-        m, kept = self.history, self.kept
+        m, kept = self.history, self.pairs
         order = [number % m for number in range(max(0, kept - m), kept)]  # from the oldest on
         weights, share = [0.0] * (2 * m), -1.0
 

@@ -19,7 +19,7 @@ from ...tensor.modes import mode
 from ...tensor.trace import called
 from ..parameters import buffer
 from ..state import Hidden, get_state_dict, load_state_dict
-from . import kept_step
+from . import cached_step
 
 #: Tensors, or groups of them: {"params": tensors, and options that differ}.
 Params = Iterable[Tensor] | Iterable[Mapping[str, Any]]
@@ -125,7 +125,7 @@ class Optimizer:
         self.params = _checked([param for tensors, _ in groups for param in tensors])
         self.device = self.params[0].device
         #: all memory but that of the parameters
-        self._kept: Any = _Groups()
+        self._buffers: Any = _Groups()
         self._started = Started()
         rates = [self._number(0.0) for _ in groups]
         # Beside the property of the same name, so that a state dict has the first as `lr`.
@@ -141,7 +141,7 @@ class Optimizer:
             self._group_of.extend([group] * len(tensors))
         self._only_if: Any = _Groups()
         self._remember()
-        Tensor.realize(*self.params, *self._kept)
+        Tensor.realize(*self.params, *self._buffers)
 
     def _remember(self) -> None:
         """Make what is remembered from step to step: `_number`, `_moments`, `_memory`."""
@@ -167,8 +167,8 @@ class Optimizer:
         """Memory of the optimizer's own; float32 where the dtype is narrower. `like`: sharded as it is."""
         wide = least_upper_dtype(dtype, dtypes.float32)
         filled = Tensor.full(shape, value, dtype=wide, device=self.device)
-        self._kept.append(buffer(filled if like is None else filled.shard_like(like)))
-        made: Tensor = self._kept[-1]
+        self._buffers.append(buffer(filled if like is None else filled.shard_like(like)))
+        made: Tensor = self._buffers[-1]
         return made
 
     def _number(self, value: float) -> Tensor:
@@ -209,11 +209,11 @@ class Optimizer:
         groups = _grouped([param_group], first.options(), self.shared)
         ((tensors, own),) = groups
         _checked([*self.params, *tensors])
-        kept: Any = [
+        saved: Any = [
             {"params": g["params"], "lr": float(g["lr"].item()), **g.options()} for g in self.param_groups
         ]
         added = {"params": tensors, "lr": float(first["lr"].item()), **first.options(), **own}
-        Optimizer.__init__(self, [*kept, added], float(first["lr"].item()), **first.options())
+        Optimizer.__init__(self, [*saved, added], float(first["lr"].item()), **first.options())
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients, or make them zeros: the next `backward` starts anew."""
@@ -247,11 +247,11 @@ class Optimizer:
         self._started.steps = True
         self._only_if[:] = [] if only_if is None else [only_if]
         with no_grad(), called(type(self).__name__):
-            if not kept_step.step(self, grads):
-                kept_step.record(self, grads)
+            if not cached_step.step(self, grads):
+                cached_step.record(self, grads)
         self._only_if.clear()
         # The last layers first: their gradients are done first, and what these read is then free.
-        return [*reversed(self.params), *self._kept]
+        return [*reversed(self.params), *self._buffers]
 
     def _gradients(self) -> list[Tensor]:
         missing = [i for i, param in enumerate(self.params) if param.grad is None]
@@ -341,16 +341,16 @@ def _checked(params: Iterable[Tensor]) -> list[Tensor]:
     found = list(params)
     if not found:
         raise ValueError("an optimizer needs at least one parameter")
-    place: dict[int, int] = {}
+    position: dict[int, int] = {}
     for i, param in enumerate(found):
         if not isinstance(param, Tensor):
             raise TypeError(f"parameter {i} is not a Tensor but {param!r}")
         shape = shape_text(param.shape)
-        if id(param) in place:
+        if id(param) in position:
             raise ValueError(
-                f"parameter {i}, of shape {shape}, is parameter {place[id(param)]} again; give each once"
+                f"parameter {i}, of shape {shape}, is parameter {position[id(param)]} again; give each once"
             )
-        place[id(param)] = i
+        position[id(param)] = i
         if not param.requires_grad:
             raise ValueError(
                 f"parameter {i}, of shape {shape}, does not require a gradient: call requires_grad_() on it, "

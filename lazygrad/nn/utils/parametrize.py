@@ -24,7 +24,7 @@ class ParametrizationList(Module):
     def __init__(self, weight: Tensor) -> None:
         self.original = weight
         self.steps = 0
-        self.parts = 0  #: how many originals there are, where the first step takes several; else 0
+        self.count = 0  #: how many originals there are, where the first step takes several; else 0
 
     def add(self, step: Any, unsafe: bool) -> None:
         """Compute by one more step, from what the others give."""
@@ -34,7 +34,7 @@ class ParametrizationList(Module):
             if isinstance(begin, (tuple, list)):
                 trained = is_parameter(self.original)
                 vars(self).pop("original")
-                self.parts = len(begin)
+                self.count = len(begin)
                 for number, part in enumerate(begin):
                     setattr(self, f"original{number}", Parameter(part, requires_grad=trained))
             else:
@@ -51,7 +51,7 @@ class ParametrizationList(Module):
 
     def originals(self) -> list[Tensor]:
         """The tensors that are trained."""
-        return [getattr(self, f"original{n}") for n in range(self.parts)] if self.parts else [self.original]
+        return [getattr(self, f"original{n}") for n in range(self.count)] if self.count else [self.original]
 
     def forward(self) -> Tensor:
         """The weight."""
@@ -130,8 +130,8 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         raise ValueError(f"{type(module).__name__} has no parametrization of {tensor_name!r}")
     known: dict[str, ParametrizationList] = module.parametrizations  # type: ignore[attr-defined]
     held = known[tensor_name]
-    if not leave_parametrized and held.parts:
-        raise ValueError(f"{tensor_name!r} has {held.parts} originals: leave_parametrized=False needs one")
+    if not leave_parametrized and held.count:
+        raise ValueError(f"{tensor_name!r} has {held.count} originals: leave_parametrized=False needs one")
     originals = held.originals()
     value = held().detach() if leave_parametrized else originals[0]
     weight = Parameter(value, requires_grad=originals[0].requires_grad)

@@ -96,7 +96,7 @@ def opposite(ctx: Text, node: UOp) -> str:
     return f"!{ctx.of(asked)}"
 
 
-def chosen(ctx: Text, node: UOp) -> str:
+def where(ctx: Text, node: UOp) -> str:
     asked, yes, no = [of_choice(ctx.of(s)) for s in node.src]
     return f"({asked}?{yes}:{no})"
 
@@ -269,7 +269,7 @@ ROWS = (
             (UPat(Ops.CMPLE), "({0}<={1})"),
             (UPat(Ops.CMPEQ), "({0}=={1})"),
             (UPat(Ops.CMPNE), "({0}!={1})"),
-            (UPat(Ops.WHERE), chosen),
+            (UPat(Ops.WHERE), where),
             (UPat(Ops.CAST), cast),
             (UPat(Ops.BITCAST, dtypes.bool), cast),
             (

@@ -29,7 +29,7 @@ def assigned(ctx: Text, node: UOp, text: str) -> str:
     return ctx.line(f"{name} = {text};")
 
 
-def place(group: str, thread: str) -> Row:
+def launch_row(group: str, thread: str) -> Row:
     """Where a thread is in a launch, its workgroup or itself: `{axis}` is x, y or z, `{number}` 0, 1 or 2."""
 
     def text(ctx: Text, node: UOp) -> str:

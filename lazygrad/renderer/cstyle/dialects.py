@@ -10,7 +10,7 @@ from ...ir.pattern import PatternMatcher, UPat
 from ...target import SIMDGROUPS, Target, has_async_copies, launch_of, tensor_cores_of
 from . import arithmetic, control, extension, memory, shuffles, simdgroups
 from .arithmetic import may_overflow, on_unsigned
-from .control import place
+from .control import launch_row
 from .dialect import Dialect
 from .fetches import commit, fetch, wait
 from .matrices import forgets, matrices, meet
@@ -65,7 +65,7 @@ C = Dialect(
 OPENCL = Dialect(
     rows=PatternMatcher(
         [
-            (UPat(Ops.SPECIAL), place("get_group_id({number})", "get_local_id({number})")),
+            (UPat(Ops.SPECIAL), launch_row("get_group_id({number})", "get_local_id({number})")),
             (UPat(Ops.BARRIER), "barrier(CLK_LOCAL_MEM_FENCE);"),
             (UPat(Ops.LOAD), load(called("vload{lanes}(0, {pointer})")), is_wide),
             (UPat(Ops.STORE), store(calling("vstore{lanes}({value}, 0, {pointer})")), is_wide),
@@ -95,7 +95,7 @@ OPENCL = Dialect(
 CUDA = Dialect(
     rows=PatternMatcher(
         [
-            (UPat(Ops.SPECIAL), place("blockIdx.{axis}", "threadIdx.{axis}")),
+            (UPat(Ops.SPECIAL), launch_row("blockIdx.{axis}", "threadIdx.{axis}")),
             (UPat(Ops.BARRIER), meet),
             (UPat(Ops.WMMA), matrices),
             (UPat((Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF)), forgets),
@@ -134,7 +134,7 @@ CUDA = Dialect(
 METAL = Dialect(
     rows=PatternMatcher(
         [
-            (UPat(Ops.SPECIAL), place("gid.{axis}", "lid.{axis}")),
+            (UPat(Ops.SPECIAL), launch_row("gid.{axis}", "lid.{axis}")),
             (UPat(Ops.BARRIER), "threadgroup_barrier(mem_flags::mem_threadgroup);"),
             (UPat(Ops.DEFINE_ACC), simdgroups.begun),
             (UPat(Ops.WMMA), simdgroups.multiplied),

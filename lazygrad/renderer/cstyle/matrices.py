@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from ...dtype import dtypes
 from ...ir.uop import UOp
-from ...target import Panel, Target, TensorCore
-from ..alignment import reads_panels
+from ...target import PackedTile, Target, TensorCore
+from ..alignment import reads_packed
 from .dialect import Dialect
 from .kernel import Kernel
 from .parentheses import without_parentheses
@@ -62,7 +62,7 @@ def matrices(ctx: CUDAKernel, node: UOp) -> str:
     """Calls that add to the sums of this thread."""
     core: TensorCore = node.arg
     sums, factors = node.src[: core.sums], node.src[core.sums :]
-    panels = [panel for panel in core.panels if panel is not None] if core.columns else []
+    panels = [panel for panel in core.tiles if panel is not None] if core.columns else []
     given = [_matrix(ctx, *each) for each in zip(factors, panels, strict=False)]
     words = [ctx.of(word) for word in factors]
     if core.turned is not None:
@@ -116,14 +116,14 @@ def meet(ctx: CUDAKernel, node: UOp) -> str:
     that it may ("Async proxy", PTX ISA).
     """
     forgets(ctx, node)
-    if any(map(reads_panels, ctx.uops)):
+    if any(map(reads_packed, ctx.uops)):
         body = 'asm volatile("fence.proxy.async.shared::cta;" : : : "memory");'
         ctx.functions.texts["wgmma_shared"] = f"{ctx.row.function} void wgmma_shared() {{ {body} }}"
         ctx.line("wgmma_shared();")
     return "__syncthreads();"
 
 
-def _matrix(ctx: Text, place: UOp, panel: Panel) -> str:
+def _matrix(ctx: Text, place: UOp, panel: PackedTile) -> str:
     """A descriptor ("Matrix Descriptor", PTX ISA): where a matrix begins, and the form of its panels."""
     address = "((unsigned long long)__cvta_generic_to_shared(at)&0x3ffff)>>4"
     ctx.functions.texts["matrix_at"] = (
@@ -135,7 +135,7 @@ def _matrix(ctx: Text, place: UOp, panel: Panel) -> str:
 
 def _group_function(ctx: Text, core: TensorCore) -> str:
     """The name of the function that multiplies all steps of a turn, and waits for the sums."""
-    panels = [panel for panel in core.panels if panel is not None]
+    panels = [panel for panel in core.tiles if panel is not None]
     turned = [not panel.along_steps for panel in panels]
     orders = "".join("t" if each else "n" for each in turned)
     name = f"wgmma_{core.element.name.replace(' ', '_')}_{core.steps}_{core.columns}_{orders}"

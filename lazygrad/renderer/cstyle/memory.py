@@ -12,7 +12,7 @@ from ...ir.expression import buffer_name
 from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
-from ..alignment import alignment_for_panels, multiple_of
+from ..alignment import alignment_for_packed, multiple_of
 from ..names import variable_name
 from .parentheses import of_choice, without_parentheses
 from .text import Row, Text
@@ -159,7 +159,7 @@ def define_local(attributes: str = "") -> Row:
         qualifier = ctx.row.local_memory if node.dtype.local else ""
         if node.dtype.local and ctx.row.local_aligned:
             vectors = VECTOR if any(_is_wide_in(node, u) for u in ctx.uops) else 0
-            alignment = max(vectors, alignment_for_panels(node, ctx.uops))
+            alignment = max(vectors, alignment_for_packed(node, ctx.uops))
             qualifier += ctx.row.local_aligned.format(bytes=alignment) if alignment else ""
         return ctx.line(f"{qualifier}{kind} {name}[{node.dtype.size}]{attributes};")
 

@@ -241,7 +241,7 @@ def numbers_format(buffers: int, variables: Sequence[UOp]) -> str:
     return "@" + "I" * (1 + buffers) + "".join(str(variable.dtype.fmt) for variable in variables)
 
 
-def place(ctx: Text, node: UOp) -> str:
+def launch_index(ctx: Text, node: UOp) -> str:
     """A place in the launch; in one that is folded, what the number of the workgroup says."""
     name, size = node.arg
     number = int(name[4:])
@@ -296,7 +296,7 @@ def element(ctx: Text, index: UOp, dtype: DType) -> str:
     )
 
 
-def element_becomes(ctx: Text, index: UOp, value: UOp) -> str:
+def store_element(ctx: Text, index: UOp, value: UOp) -> str:
     text = ctx.of(value)
     if shares_words(index):
         return f"store_{ctx.of(index.src[0])}({position(ctx, index)},{without_parentheses(text)})"
@@ -392,12 +392,12 @@ _OWN = (
             (UPat(Ops.WHERE), "select({2},{1},{0})"),
             (UPat(Ops.CAST), cast),
             (UPat(Ops.BITCAST), bitcast),
-            (UPat(Ops.SPECIAL), place),
+            (UPat(Ops.SPECIAL), launch_index),
             (UPat(Ops.BARRIER), "workgroupBarrier();"),
             (UPat(Ops.INDEX), position),
             (UPat(Ops.LOAD), masked, lambda node: len(node.src[0].src) > 2),
             (UPat(Ops.LOAD), load(element)),
-            (UPat(Ops.STORE), store(element_becomes)),
+            (UPat(Ops.STORE), store(store_element)),
             (UPat(Ops.DEFINE_VAR), lambda ctx, node: ctx.named(node, f"at.{variable_name(node.arg[0])}")),
             (UPat(Ops.DEFINE_LOCAL), define_local),
         ]

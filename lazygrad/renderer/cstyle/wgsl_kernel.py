@@ -73,7 +73,7 @@ def _element(buffer: UOp) -> DType:
     return buffer.dtype.base
 
 
-def _places(element: DType) -> tuple[str, str]:
+def _word_and_shift(element: DType) -> tuple[str, str]:
     """In which word an element is, and at which of its bits."""
     if element.itemsize == 1:
         return "place>>2u", "(place&3u)<<3u"
@@ -81,7 +81,7 @@ def _places(element: DType) -> tuple[str, str]:
 
 
 def _load(name: str, element: DType, atomic: bool) -> str:
-    word, bit = _places(element)
+    word, bit = _word_and_shift(element)
     held = f"atomicLoad(&{name}[{word}])" if atomic else f"{name}[{word}]"
     bits = f"({held}>>({bit}))"
     if element is dtypes.bool:
@@ -95,7 +95,7 @@ def _load(name: str, element: DType, atomic: bool) -> str:
 
 def _store(name: str, element: DType) -> str:
     """Others may store to the same word meanwhile: then again."""
-    word, bit = _places(element)
+    word, bit = _word_and_shift(element)
     return "\n".join([
         f"fn store_{name}(place: u32, value: {TYPES[element]}) {{",
         "  loop {",

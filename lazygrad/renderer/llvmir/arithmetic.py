@@ -8,9 +8,9 @@ from ...dtype import dtypes
 from ...ir.ops import ANY_ORDER, Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
-from .places import wraps
 from .text import Text
 from .types import has_nan, mangled, splat, type_text
+from .uniform_values import wraps
 
 Row = Callable[[Text, UOp], str]
 
@@ -78,16 +78,16 @@ def extremum(compare: str) -> Row:
 
 def where(ctx: Text, node: UOp) -> str:
     condition, yes, no = node.src
-    if not ctx.target.has_masks and _is_place(ctx, condition):
+    if not ctx.target.has_masks and _is_uniform(ctx, condition):
         condition = condition.src[0]  # LLVM makes it a jump, where it blends vectors
     lanes = condition.dtype.count > 1
     return ctx.let("alu", ctx.select(ctx.of(condition), node.dtype, ctx.of(yes), ctx.of(no), lanes))
 
 
-def _is_place(ctx: Text, condition: UOp) -> bool:
+def _is_uniform(ctx: Text, condition: UOp) -> bool:
     """Whether all lanes share one condition, which only the places in loops decide."""
     lanes = condition.src if condition.op is Ops.VECTORIZE else ()
-    return len(set(lanes)) == 1 and lanes[0] in ctx.of_places
+    return len(set(lanes)) == 1 and lanes[0] in ctx.uniform_costs
 
 
 _FLOATS = (dtypes.float32, dtypes.float64)  # a half is only converted

@@ -12,9 +12,9 @@ from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
 from ..names import variable_name
 from ..scratch import DONE, MAX_STACK, SYMBOL
-from .places import is_apart, is_start_elsewhere
 from .text import Text
 from .types import mangled, memory_type, splat, type_text, zero
+from .uniform_values import is_offset, is_start_elsewhere
 
 #: So many stores past the caches share a test of where their buffer begins: their values wait in registers.
 TOGETHER = 8
@@ -27,7 +27,7 @@ def address(ctx: Text, node: UOp, index: str | None = None) -> str:
     """
     buffer, position = node.src[0], node.src[1]
     element, kind = memory_type(buffer.dtype.base), type_text(position.dtype)
-    if index is None and is_apart(position):
+    if index is None and is_offset(position):
         base, apart = position.src
         key = (ctx.block, buffer, base)
         if key not in ctx.shared:
@@ -109,14 +109,14 @@ def _load(ctx: Text, dtype: DType, index: UOp, place: str | None = None) -> str:
 
 def load_and_prefetch(ctx: Text, node: UOp) -> str:
     """Besides what is loaded, ask for what lies behind it: to be read once, and kept near."""
-    later = ctx.let("ahead", f"getelementptr i8, ptr {address(ctx, node.src[0])}, i64 {ctx.ahead[node]}")
+    later = ctx.let("ahead", f"getelementptr i8, ptr {address(ctx, node.src[0])}, i64 {ctx.prefetched[node]}")
     _ask_for(ctx, later, 0, 3)
     return _load(ctx, node.dtype, node.src[0])
 
 
 def load_and_ask(ctx: Text, node: UOp) -> str:
     """Besides what is loaded, ask for lines that are packed next: to be read from the second cache."""
-    ask = ctx.asked[node]
+    ask = ctx.prefetched_tiles[node]
     place = ctx.let("ask", f"getelementptr i8, ptr {ctx.of(ask.buffer)}, i64 {ask.begin}")
     for loop, step in ask.steps:
         turn = ctx.of(loop)
@@ -303,8 +303,8 @@ ROWS = PatternMatcher(
     [
         (UPat(Ops.INDEX), ""),  # written where it is used: a masked load may want another address
         (UPat(Ops.LOAD), gather, lambda node: node.src[0].src[1].dtype.count > 1),
-        (UPat(Ops.LOAD), load_and_prefetch, lambda ctx, node: node in ctx.ahead),
-        (UPat(Ops.LOAD), load_and_ask, lambda ctx, node: node in ctx.asked),
+        (UPat(Ops.LOAD), load_and_prefetch, lambda ctx, node: node in ctx.prefetched),
+        (UPat(Ops.LOAD), load_and_ask, lambda ctx, node: node in ctx.prefetched_tiles),
         (UPat(Ops.LOAD), lambda ctx, node: _load(ctx, node.dtype, node.src[0]), _is_valid),
         (UPat(Ops.LOAD), load_lanes, _has_mask),
         (UPat(Ops.LOAD), load_where_valid),

@@ -14,12 +14,12 @@ from ...ir.uop import UOp
 from ...target import Target
 from .. import parameters
 from ..names import Names, carried_accumulators, loop_names, totals_of_sums
-from ..next_panels import next_panels
 from ..nontemporal import nontemporal_stores
 from ..prefetch import prefetched_loads
 from ..texts import Writer
-from .places import of_places, only_in_addresses, zero_lanes
+from ..tile_prefetch import tile_prefetches
 from .types import type_text
+from .uniform_values import only_in_addresses, uniform_costs, zero_lanes
 
 
 def kind_of(node: UOp) -> AxisType:
@@ -54,9 +54,9 @@ class Text(Writer):
         self.scratch: list[tuple[str, int]] = []  # tiles too large for the stack, and their bytes
         self.nontemporal = nontemporal_stores(uops, target)
         #: LOAD → how many bytes behind its place are asked for too.
-        self.ahead = prefetched_loads(uops, target)
+        self.prefetched = prefetched_loads(uops, target)
         #: LOAD → what is packed next, and asked for beside it.
-        self.asked = next_panels(uops, target)
+        self.prefetched_tiles = tile_prefetches(uops, target)
         #: Stores past the caches that wait: (buffer, what follows `store`, the alignment of an element).
         self.waiting: list[tuple[UOp, str, int]] = []
         self.names = Names()
@@ -82,8 +82,8 @@ class Text(Writer):
         self.threaded = any(u.op is Ops.RANGE and kind_of(u) is AxisType.THREAD for u in uops)
 
     @functools.cached_property
-    def of_places(self) -> dict[UOp, int]:
-        return of_places(self.uops)
+    def uniform_costs(self) -> dict[UOp, int]:
+        return uniform_costs(self.uops)
 
     @functools.cached_property
     def zero_lanes(self) -> set[UOp]:

@@ -48,7 +48,7 @@ def loop(ctx: Function, node: UOp) -> str:
     return ctx.open(f"for {name} in range({', '.join(ctx.of(s) for s in node.src)}):")
 
 
-def place(ctx: Function, node: UOp) -> str:
+def launch_index(ctx: Function, node: UOp) -> str:
     """A place in a launch: a loop over all of them."""
     name = ctx.names[node] = ctx.fresh(node.arg[0], numbered=False)
     size = node.arg[1]
@@ -94,11 +94,11 @@ def matrices(ctx: Function, node: UOp) -> str:
     ctx.barriers += 1
     sums, factors = node.src[: node.arg.sums], node.src[node.arg.sums :]
     names = ", ".join(map(ctx.of, sums))
-    given = ", ".join(_panels(ctx, node.arg, f) if f.op is Ops.INDEX else ctx.of(f) for f in factors)
+    given = ", ".join(_packed_tile(ctx, node.arg, f) if f.op is Ops.INDEX else ctx.of(f) for f in factors)
     return f"{names} = yield (({ctx.barriers}, 'WMMA'), {described(node.arg)}, ({names}), ({given}))"
 
 
-def _panels(ctx: Function, core: TensorCore, index: UOp) -> str:
+def _packed_tile(ctx: Function, core: TensorCore, index: UOp) -> str:
     """Where a matrix lies: the memory, the place, whether the memory holds bits."""
     memory, place = index.src
     assert isinstance(memory.dtype, PtrDType)
@@ -208,7 +208,7 @@ ROWS = (
             (UPat(Ops.LOAD), load),
             (UPat(Ops.STORE), store),
             (UPat(Ops.RANGE), loop),
-            (UPat(Ops.SPECIAL), place),
+            (UPat(Ops.SPECIAL), launch_index),
             (UPat(Ops.BREAK), "break"),
             (UPat(Ops.IF), branch),
             (UPat((Ops.ENDRANGE, Ops.ENDIF)), lambda ctx: ctx.close()),

@@ -9,7 +9,7 @@ from ...dtype import DType, dtypes
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ..face import Tensor
-from ..sources import place_in_order
+from ..sources import contiguous_offset
 
 _UNSIGNED = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 
@@ -48,7 +48,7 @@ def _view_of_file(tensor: Any, wanted: DType, shape: tuple[int, ...]) -> Tensor:
     count = 1
     for size in shape:
         count *= size
-    place = place_in_order(tensor.uop)
+    place = contiguous_offset(tensor.uop)
     if place is None:
         raise ValueError(
             f"bitcast of a view of {tensor.device} whose elements are not in order; move it with .to()"

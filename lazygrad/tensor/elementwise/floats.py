@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from ...dtype import DType, dtypes, least_upper_dtype
+from ..argument_types import is_number
 from ..face import Tensor
-from ..kinds import is_number
 from ..transforms.function import Function
 
 #: The signed integer of each size in bytes.

@@ -25,7 +25,7 @@ from ...ir.uop import UOp
 from ...shape import broadcast_shapes, broadcast_to
 from ..face import Tensor
 from ..modes import mode
-from ..places import devices_text, meeting
+from ..same_device import devices_text, meeting
 from ..sources import check_fits, plain_number
 from ..transforms.constant import Flat
 
@@ -80,7 +80,7 @@ class Operands(Tensor):
         return self._make(b.alu(op, a) if reverse else a.alu(op, b), self, right)
 
     def _check_device(self, right: Tensor) -> None:
-        if self._is_apart(right):
+        if self._devices_differ(right):
             first, second = devices_text(self.device), devices_text(right.device)
             raise ValueError(
                 f"tensors on {first} and {second} cannot be combined; {meeting(self.device, right.device)}"

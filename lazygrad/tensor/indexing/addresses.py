@@ -20,7 +20,7 @@ from ..modes import Setting, mode
 from ..trace import user_line
 
 
-def places_in(shape: tuple[sint, ...], device: Devices) -> UOp:
+def addresses_in(shape: tuple[sint, ...], device: Devices) -> UOp:
     """The address of each element of a tensor."""
     count = prod(shape)
     return movement.reshape(iota(count, counting_dtype(count), device), shape)
@@ -89,7 +89,7 @@ def checked(value: UOp, good: UOp, index: UOp, size: sint) -> UOp:
     if isinstance(size, int) and not size and 0 not in shape_of(index):
         raise IndexError(f"an index of shape {shape_text(shape_of(index))} for an axis of size 0")
     arg = CheckArg(size if isinstance(size, int) else shape_text((size,)).strip("(,)"))
-    return told(UOp(Ops.CHECK, value.dtype, (value, good, index), arg), "an index")
+    return with_origin(UOp(Ops.CHECK, value.dtype, (value, good, index), arg), "an index")
 
 
 def demanded(good: UOp, problem: str) -> UOp:
@@ -99,10 +99,12 @@ def demanded(good: UOp, problem: str) -> UOp:
     if not CHECK_INDEX:
         return good
     place = filled(shape_of(good), dtypes.int32, 0)
-    return told(UOp(Ops.CHECK, good.dtype, (good, good, place), CheckArg(0, problem=problem)), "a value")
+    return with_origin(
+        UOp(Ops.CHECK, good.dtype, (good, good, place), CheckArg(0, problem=problem)), "a value"
+    )
 
 
-def told(check: UOp, what: str = "an index") -> UOp:
+def with_origin(check: UOp, what: str = "an index") -> UOp:
     """A CHECK that knows the user's call that it comes from."""
     if "site" not in check.facts:
         check.facts["site"] = Site(what if origin.current is None else origin.current.name, user_line())

@@ -8,8 +8,8 @@ from ...dtype import dtypes, least_upper_dtype
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import broadcast_shapes, broadcast_to
+from ..argument_types import is_number
 from ..face import Tensor
-from ..kinds import is_number
 from ..sources import check_fits, constant, plain_number, real_number
 
 

@@ -15,7 +15,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import broadcast_shapes, broadcast_to, movement, shape_text, vmax
 from ...shape.sizes import sub
-from ..creation import counting_dtype, iota, place_dtype
+from ..creation import counting_dtype, index_dtype, iota
 from ..face import Tensor
 from .addresses import number, strides_of, wrapped
 
@@ -241,8 +241,8 @@ class Gathering(Tensor):
         if as_tuple:
             line = self.reshape(1) if self.ndim == 0 else self
             found = zip(line._mask_positions(line), line.shape, strict=True)
-            return tuple(place.cast(place_dtype(size)) for place, size in found)
+            return tuple(place.cast(index_dtype(size)) for place, size in found)
 
         rows = np.stack(np.nonzero(self.numpy()), axis=1) if self.ndim else np.zeros((int(bool(self)), 0))
         made: Any = type(self)(rows.astype(np.int64), device=self.device)
-        return made.cast(place_dtype(max(map(vmax, self.shape), default=0)))
+        return made.cast(index_dtype(max(map(vmax, self.shape), default=0)))

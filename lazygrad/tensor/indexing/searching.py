@@ -8,7 +8,7 @@ from typing import Any
 
 from ...dtype import ConstType, dtypes, least_upper_dtype
 from ...shape import shape_text, vmax
-from ..creation import counting_dtype, iota, place_dtype
+from ..creation import counting_dtype, index_dtype, iota
 from ..face import Tensor
 from ..modes import mode
 from ..observer import observing
@@ -71,7 +71,7 @@ class Searching(Tensor):
             passed = _is_before(element, queries, after)
             found = ((candidate <= size) & passed).where(candidate, found)
             step //= 2
-        return found.reshape(shape).cast(dtypes.int32 if out_int32 else place_dtype(size))  # type: ignore[no-any-return]
+        return found.reshape(shape).cast(dtypes.int32 if out_int32 else index_dtype(size))  # type: ignore[no-any-return]
 
     def bucketize(self, boundaries: Tensor, *, right: bool = False, out_int32: bool = False) -> Tensor:
         """Between which of the sorted boundaries each element lies: how many are below it.
@@ -145,7 +145,7 @@ class Searching(Tensor):
             self.numpy(), return_index=True, return_inverse=True, return_counts=True, axis=axis
         )
         kind: Any = type(self)
-        device, whole = self.device, place_dtype(self.shape[axis])
+        device, whole = self.device, index_dtype(self.shape[axis])
         places = kind(first.astype(np.int64), device=device)
         return _answers(
             self.index_select(axis, places),
@@ -208,7 +208,7 @@ class Searching(Tensor):
             if least < 0:
                 raise ValueError(f"bincount counts numbers from 0 on, not {least}")
             size = max(size, greatest + 1)
-        dtype = place_dtype(self.shape[0]) if weights is None else weights.dtype
+        dtype = index_dtype(self.shape[0]) if weights is None else weights.dtype
         empty = self.zeros(size, dtype=dtype, device=self.device)
         if size == 0:
             return empty
@@ -236,7 +236,7 @@ class Searching(Tensor):
         if low != high:
             step: Any = bins / (high - low)
         elif vmax(x.shape[0]):
-            low, high = _apart(*x.aminmax(), 1.0)
+            low, high = _widened(*x.aminmax(), 1.0)
             step = bins / (high - low)
         else:
             low, high, step = low - 1.0, high + 1.0, bins / 2.0
@@ -333,7 +333,7 @@ class Searching(Tensor):
         return grid, edges
 
 
-def _apart(low: Any, high: Any, by: float) -> tuple[Any, Any]:
+def _widened(low: Any, high: Any, by: float) -> tuple[Any, Any]:
     """The ends of a range, moved apart where they are equal."""
     same = low == high
     return same.where(low - by, low), same.where(high + by, high)
@@ -349,7 +349,7 @@ def _edges(x: Any, bins: Any, ends: Any, name: str) -> Any:
         low, high = ends if ends[0] != ends[1] else (ends[0] - 0.5, ends[1] + 0.5)
         return x.linspace(low, high, bins + 1, dtype=x.dtype, device=x.device)
     least, greatest = x.aminmax()
-    low, high = _apart(least, greatest, 0.5)
+    low, high = _widened(least, greatest, 0.5)
     number = x._make(iota(bins + 1, dtypes.int32, x.device))
     part = number.cast(x.dtype) / bins
     return (number == bins).where(high, low + (high - low) * part)
@@ -378,7 +378,7 @@ def _runs(line: Any) -> tuple[Any, Any, Any]:
     """Slices along the first axis that differ from the one before: (them, the run of each slice, a function
     that counts the slices of each run)."""
     size = vmax(line.shape[0])
-    whole = place_dtype(size)
+    whole = index_dtype(size)
     if size == 0:
         empty = line.zeros(0, dtype=whole, device=line.device)
         return line, empty, lambda: empty

@@ -15,10 +15,10 @@ from ...gradient import filled, gather
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import broadcast_to, movement, prod, shape_of, shape_text, vmax
-from ..creation import place_dtype
+from ..creation import index_dtype
 from ..face import Tensor
 from ..transforms.function import Function
-from .addresses import part, places_in
+from .addresses import addresses_in, part
 
 #: The unsigned type of each size in bytes.
 _UNSIGNED = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
@@ -96,7 +96,7 @@ class Sorting(Tensor):
     def _in_order(self, order: UOp, axis: int) -> tuple[Tensor, Tensor]:
         """The elements at places along an axis (which is last in `order`), and the places."""
         shape = self.shape
-        whole = places_in(shape, self.device)
+        whole = addresses_in(shape, self.device)
         back = tuple(sorted(range(self.ndim), key=_last(self.ndim, axis).__getitem__))
         rows = movement.permute(whole, _last(self.ndim, axis))
         first = part(rows, self.ndim - 1, 0, 1) if shape[axis] != 0 else rows
@@ -106,7 +106,7 @@ class Sorting(Tensor):
             along = along * filled(shape_of(order), along.dtype, step)
         places = begin + along
         values = movement.permute(gather(movement.reshape(self.uop, (self.numel(),)), places), back)
-        found = self._make(movement.permute(order, back)).cast(place_dtype(shape[axis]))
+        found = self._make(movement.permute(order, back)).cast(index_dtype(shape[axis]))
         return self._make(values, self), found
 
     def sort(self, dim: int = -1, descending: bool = False, *, stable: bool = True) -> tuple[Tensor, Tensor]:
@@ -188,7 +188,7 @@ class Sorting(Tensor):
         if dtypes.is_float(self.dtype):
             last, _ = self._in_order(greatest, axis)
             nan = last.isnan()
-            first = self._place_of(Ops.MAX, axis, True)  # which NaN wins, the first
+            first = self._index_of(Ops.MAX, axis, True)  # which NaN wins, the first
             values, places = nan.where(last, values), nan.where(first, places)
         return (values, places) if keepdim else (values.squeeze(axis), places.squeeze(axis))
 

@@ -27,10 +27,10 @@ from ...shape.sizes import add, as_size, at_most_bound, is_bound, size_text
 from ..creation import counting_dtype, iota
 from ..face import Tensor
 from ..modes import mode
-from ..places import devices_text, meeting
+from ..same_device import devices_text, meeting
 from ..signatures import Parsed
 from ..storage import is_view
-from .addresses import aligned, every, number, places_in, strides_of, trusted, wrapped
+from .addresses import addresses_in, aligned, every, number, strides_of, trusted, wrapped
 
 
 class Subscripts(Tensor):
@@ -94,15 +94,15 @@ class Subscripts(Tensor):
         axis = 0
         for entry in flat:
             if entry is None:
-                parsed.kept.append(None)
+                parsed.retained.append(None)
                 continue
             if isinstance(entry, slice):
                 parsed.spans[axis], parsed.steps[axis] = self._span(entry, axis)
-                parsed.kept.append(axis)
+                parsed.retained.append(axis)
             elif isinstance(entry, Tensor):
                 self._check_known(known.get(id(entry)), axis)
-                parsed.tensors.append((len(parsed.kept), entry, id(entry) in known))
-                parsed.kept.append(axis)
+                parsed.tensors.append((len(parsed.retained), entry, id(entry) in known))
+                parsed.retained.append(axis)
             else:
                 begin = self._position(entry, axis)
                 parsed.spans[axis] = (begin, add(begin, 1))
@@ -203,7 +203,7 @@ class Subscripts(Tensor):
             if abs(step) > 1:
                 node = every(node, axis, abs(step))
         shape = shape_of(node)
-        final = tuple(1 if axis is None else shape[axis] for axis in parsed.kept)
+        final = tuple(1 if axis is None else shape[axis] for axis in parsed.retained)
         return self._unary(movement.reshape(node, final))
 
     def _picked(self, tensors: Sequence[tuple[int, Any, bool]], wraps: bool = True) -> Tensor:
@@ -224,7 +224,7 @@ class Subscripts(Tensor):
         indices = [t for _, t, _ in tensors]
         lines = [place for place, t, _ in tensors if t.ndim] or places[:1]  # a 0-d index is like an int
         for t in indices:
-            if self._is_apart(t):
+            if self._devices_differ(t):
                 raise ValueError(
                     f"an index on {devices_text(t.device)} for a tensor on {devices_text(self.device)}; "
                     f"{meeting(self.device, t.device, 'it')}"
@@ -294,7 +294,7 @@ class Subscripts(Tensor):
         if chosen is False:
             return
         parsed = self._parse(key)
-        source = self._written(value)
+        source = self._assigned(value)
         if not parsed.tensors and not (mode.grad and (self._requires_grad or source._requires_grad)):
             self._warn_of_a_lost_write(value, lambda: self._sliced(parsed))
             self._into_memory()
@@ -307,7 +307,7 @@ class Subscripts(Tensor):
                 return
         whole = Parsed([(0, size) for size in self.shape], [1] * self.ndim, [], [])
         if (
-            parsed.kept != list(range(self.ndim))
+            parsed.retained != list(range(self.ndim))
             or parsed.spans != whole.spans
             or any(s != 1 for s in parsed.steps)
         ):
@@ -318,7 +318,7 @@ class Subscripts(Tensor):
             return
         self._scatter_to(self, parsed.tensors, source)
 
-    def _written(self, value: Any) -> Tensor:
+    def _assigned(self, value: Any) -> Tensor:
         source: Tensor = self._operand(value) if isinstance(value, Tensor) else self._lift(value)
         if dtypes.is_float(source.dtype) and not dtypes.is_float(self.dtype) and isinstance(value, Tensor):
             raise TypeError(
@@ -356,8 +356,8 @@ class Subscripts(Tensor):
         The flat places of the part, taken from a tensor of all places.
         """
         counting = counting_dtype(self.numel())
-        places: Any = self._make(places_in(self.shape, self.device))
-        view = places._sliced(parsed)
+        addresses: Any = self._make(addresses_in(self.shape, self.device))
+        view = addresses._sliced(parsed)
         if parsed.tensors:
             index, shape = view._flat_index(parsed.tensors)
             flat_places = movement.reshape(view.uop, (view.numel(),))
@@ -375,7 +375,7 @@ class Subscripts(Tensor):
             raise IndexError(
                 f"a mask of shape {shape_text(mask.shape)} for a tensor of shape {shape_text(self.shape)}"
             )
-        source = self._written(value)
+        source = self._assigned(value)
         rest = self.shape[mask.ndim :]
         if source.ndim <= len(rest):
             wide = mask.reshape(mask.shape + (1,) * len(rest))

@@ -14,10 +14,10 @@ from ...dtype import ConstType, dtypes
 from ...gradient import scatter
 from ...ir.ops import Ops
 from ...shape import broadcast_shapes, movement, shape_text
+from ..argument_types import is_number, is_tensor
 from ..face import Tensor
-from ..kinds import is_number, is_tensor
 from ..sources import check_fits, real_number
-from .addresses import checked, is_below, places_in, trusted
+from .addresses import addresses_in, checked, is_below, trusted
 
 
 class Writing(Tensor):
@@ -109,10 +109,10 @@ class Writing(Tensor):
         [6, 1]
         """
         parsed = self._parse(tuple(indices))
-        if any(kept is None for kept in parsed.kept) or len(parsed.kept) != self.ndim:
+        if any(kept is None for kept in parsed.retained) or len(parsed.retained) != self.ndim:
             raise NotImplementedError("index_put takes tensors, one for each of the first axes")
         places, shape = self._flat_index(parsed.tensors)
-        source = self._fitted(self._written(values), shape)
+        source = self._fitted(self._assigned(values), shape)
         flat = movement.reshape(self.uop, (self.numel(),))
         node = scatter(flat, places, source.uop, Ops.ADD if accumulate else None)
         return self._make(movement.reshape(node, self.shape), self, source)
@@ -179,7 +179,7 @@ class Writing(Tensor):
 
     def _replaced(self, view: Callable[[Tensor], Tensor], src: Any, name: str) -> Tensor:
         """A copy with `src` where a view looks."""
-        part = view(self._make(places_in(self.shape, self.device)))
+        part = view(self._make(addresses_in(self.shape, self.device)))
         values = self._operand(src).cast(self.dtype)
         if values.shape != part.shape:
             raise ValueError(

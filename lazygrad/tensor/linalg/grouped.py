@@ -82,7 +82,7 @@ class _Products(Function):
         turned = _lies_turned(weight)
         lines = weight.transpose(-2, -1) if turned else weight
         name = "grouped_dots" if turned else "grouped_mixes"
-        made = routine(name, sizes, x._wide(), lines._wide(), _places(ends), core=(2, 3, 1))
+        made = routine(name, sizes, x._wide(), lines._wide(), _offsets(ends), core=(2, 3, 1))
         return made.reshape((rows, n)).cast(x.dtype)
 
     def backward(self, grad: Tensor) -> tuple[Tensor, Tensor, None]:
@@ -96,7 +96,7 @@ class _Outer(Function):
         self.save_for_backward(x, y, ends)
         groups, a, b = vmax(ends.shape[0]), vmax(x.shape[1]), vmax(y.shape[1])
         sizes = (vmax(x.shape[0]), groups, a, b)
-        made = routine("grouped_outer", sizes, x._wide(), y._wide(), _places(ends), core=(2, 2, 1))
+        made = routine("grouped_outer", sizes, x._wide(), y._wide(), _offsets(ends), core=(2, 2, 1))
         return made.reshape((groups, a, b)).cast(x.dtype)
 
     def backward(self, grad: Tensor) -> tuple[Tensor, Tensor, None]:
@@ -111,7 +111,7 @@ def outer_like(weight: Tensor, x: Tensor, y: Tensor, ends: Tensor) -> Tensor:
     return grouped_outer(x, y, ends)
 
 
-def _places(ends: Tensor) -> Tensor:
+def _offsets(ends: Tensor) -> Tensor:
     return ends.cast(dtypes.int32)
 
 

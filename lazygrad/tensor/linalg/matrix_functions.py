@@ -23,7 +23,7 @@ from .routines import (
     lu_solution,
     or_nan,
     qr_factors,
-    singular_parts,
+    singular_factors,
     singular_values,
     triangular_solution,
 )
@@ -140,7 +140,7 @@ class PseudoInverse(Function):
         if 0 in a.shape:
             self.save_for_backward(a, _t(a))
             return _t(a)
-        u, values, vh = svd_parts(a, False, "pinv")
+        u, values, vh = svd_factors(a, False, "pinv")
         kept = values > counts_as_zero(values.max(-1), a, rtol, atol)
         inverse = kept.where(kept.where(values, 1.0).reciprocal(), values * 0.0)
         p = (_t(vh) * inverse.unsqueeze(-2)).dot(_t(u))
@@ -307,16 +307,16 @@ class QR(Function):
         return _t(solve_triangle(r, _t(grad_q + q.dot(mirrored)), True))
 
 
-def svd_parts(a: Tensor, full: bool, name: str) -> tuple[Tensor, Tensor, Tensor]:
+def svd_factors(a: Tensor, full: bool, name: str) -> tuple[Tensor, Tensor, Tensor]:
     """(U, the singular values, Vᵀ); with `full` both are square."""
     rows, columns = vmax(a.shape[-2]), vmax(a.shape[-1])
     if rows < columns:
-        u, values, vh = svd_parts(_t(a), full, name)
+        u, values, vh = svd_factors(_t(a), full, name)
         return _t(vh), values, _t(u)
     if 0 in a.shape:
         u = identities(a, rows)._window(a.ndim - 1, 0, rows if full else columns)
         return u, a.zeros((*a.shape[:-2], columns), dtype=a.dtype, device=a.device), identities(a, columns)
-    return singular_parts(a, rows if full else columns, not_finite(name, a))
+    return singular_factors(a, rows if full else columns, not_finite(name, a))
 
 
 def not_finite(name: str, a: Tensor) -> str:
@@ -335,7 +335,7 @@ def svd_values(a: Tensor, name: str) -> Tensor:
 
 class SVD(Function):
     def forward(self, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
-        u, s, vh = svd_parts(a, full, "svd")
+        u, s, vh = svd_factors(a, full, "svd")
         self.save_for_backward(u, s, vh)
         return u, s, vh
 

@@ -189,7 +189,7 @@ def eigenpairs(a: Tensor, problem: str) -> tuple[Tensor, Tensor]:
     return or_nan(values, failed, 1, problem), or_nan(vectors, failed, 2, problem)
 
 
-def singular_parts(a: Tensor, columns: int, problem: str) -> tuple[Tensor, Tensor, Tensor]:
+def singular_factors(a: Tensor, columns: int, problem: str) -> tuple[Tensor, Tensor, Tensor]:
     """(so many columns of U, singular values, rows of Vᵀ) of matrices that are not wide."""
     rows, width = vmax(a.shape[-2]), vmax(a.shape[-1])
     scaled, power = about_one(a)

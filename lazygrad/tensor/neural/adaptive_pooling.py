@@ -85,7 +85,7 @@ class AdaptivePooling(Tensor):
     def _adaptive_max(self, output_size: Adaptive, return_indices: bool, count: int, name: str) -> Any:
         sizes = self._adaptive(output_size, count, name)
         windows = self._adaptive_windows(sizes, dtypes.min(self.dtype))
-        places = self._flat_places(count)._adaptive_windows(sizes, -1)
+        places = self._flat_indices(count)._adaptive_windows(sizes, -1)
         return greatest(windows, places, count, return_indices)
 
     def adaptive_avg_pool1d(self, output_size: Adaptive) -> Tensor:

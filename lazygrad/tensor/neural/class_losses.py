@@ -12,7 +12,7 @@ from typing import Any
 from ...dtype import default_int, dtypes, least_upper_dtype
 from ...ir.index import sint
 from ...shape import broadcast_shapes, prod, resolve_equal, shape_text
-from ..creation import counting_dtype, iota, place_dtype
+from ..creation import counting_dtype, index_dtype, iota
 from ..face import Tensor
 from ..indexing.addresses import checked, demanded, is_below, is_checking, trusted
 from ..transforms.function import Function
@@ -55,7 +55,7 @@ class ClassLosses(Tensor):
 
     def _classes(self, count: sint) -> Tensor:
         """Whether each of `count` classes (on a new last axis) is the one that an element names."""
-        return self.unsqueeze(-1) == self._make(iota(count, place_dtype(count), self.device))
+        return self.unsqueeze(-1) == self._make(iota(count, index_dtype(count), self.device))
 
     def _reduced(self, reduction: str) -> Tensor:
         if reduction not in REDUCTIONS:

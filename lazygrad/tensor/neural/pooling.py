@@ -8,7 +8,7 @@ from typing import Any
 
 from ...dtype import dtypes
 from ...shape import prod, shape_text
-from ..creation import iota, place_dtype
+from ..creation import index_dtype, iota
 from ..face import Tensor
 from ..signatures import Pairs, Several
 from ..transforms.function import Function
@@ -82,7 +82,7 @@ class Pooling(Tensor):
         kernel, steps, gaps, amounts = self._pooled(kernel_size, stride, dilation, padding, ceil_mode)
         count = len(kernel)
         windows = self._windows_of(kernel, steps, gaps, amounts, dtypes.min(self.dtype))
-        places = self._flat_places(count)._windows_of(kernel, steps, gaps, amounts, -1)
+        places = self._flat_indices(count)._windows_of(kernel, steps, gaps, amounts, -1)
         return greatest(windows, places, count, return_indices)
 
     def _windows_of(
@@ -92,10 +92,10 @@ class Pooling(Tensor):
         lead = ((0, 0),) * (self.ndim - len(kernel))
         return self._pad_constant(lead + amounts, value)._pool(kernel, steps, gaps)
 
-    def _flat_places(self, count: int) -> Tensor:
+    def _flat_indices(self, count: int) -> Tensor:
         """The place of each element in the last `count` axes, flattened: in the shape of those axes."""
         sizes = self.shape[self.ndim - count :]
-        return self._make(iota(prod(sizes), place_dtype(prod(sizes)), self.device)).reshape(sizes)
+        return self._make(iota(prod(sizes), index_dtype(prod(sizes)), self.device)).reshape(sizes)
 
     def max_pool1d(self, kernel_size: Several, stride: Several | None = None, **options: Any) -> Any:
         """The largest element of each window of the last axis; see `max_pool2d`.

@@ -14,7 +14,7 @@ from ...ir.uop import UOp
 from ...shape import shape_text
 from .outside import Doubt, users_line
 from .recording import Block, KernelError, in_range, recorder
-from .values import Computed, Value, as_place, binary, divided, value_of
+from .values import Computed, Value, binary, divided, index_of, value_of
 
 
 class KernelArray:
@@ -105,7 +105,7 @@ class KernelArray:
                 raise KernelError(
                     f"axis {axis} of {self.name} is indexed by whole numbers, not by {value.dtype}"
                 )
-            at = as_place(value)
+            at = index_of(value)
             least, most = bounds(at)
             if (most < 0 or least >= size) and size and _is_surely_done(recorder().block):
                 raise IndexError(
@@ -122,7 +122,7 @@ class KernelArray:
         valid = () if inside is index.TRUE else (inside,)
         access = UOp(Ops.INDEX, self.memory.dtype, (self.memory, flat, *valid))
         if self.input is not None:
-            recorder().places[access] = tuple(exact)
+            recorder().indices[access] = tuple(exact)
         return access
 
 

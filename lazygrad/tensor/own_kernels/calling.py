@@ -19,7 +19,7 @@ from ...schedule.versions import new_buffer, placed
 from ...shape import movement, shape_text
 from ..face import Tensor
 from ..modes import mode
-from ..places import one_device
+from ..same_device import one_device
 from ..trace import called
 from ..transforms.given_gradient import Gradient, with_gradient
 from .arrays import KernelArray, Output
@@ -40,7 +40,7 @@ class OwnFunction:
     """
 
     def __init__(self, function: Callable[..., Any], as_written: bool = False) -> None:
-        self.function, self.as_written = function, as_written
+        self.function, self.verbatim = function, as_written
         self.signature = inspect.signature(function)
         self._gradient: Gradient | None = None
         self._traces = Traces()
@@ -137,7 +137,7 @@ class OwnFunction:
                         f"kernel {self.name} returns what kernel.zeros or kernel.copy gave, not {each!r}"
                     )
             with called(self.name):
-                nodes = _nodes(recorder, inputs, device, self.as_written, smooth)
+                nodes = _nodes(recorder, inputs, device, self.verbatim, smooth)
             return None if nodes is None else Trace(inputs, [nodes[o.number] for o in outputs], several)
         raise KernelError(f"kernel {self.name}: its variables have no dtype that holds all they are given")
 

@@ -124,7 +124,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (Computed, bool, int, float))
 
 
-def _is_asked(value: Any) -> bool:
+def _is_dynamic(value: Any) -> bool:
     """Whether only the kernel knows it."""
     return isinstance(value, Computed)
 
@@ -160,7 +160,7 @@ def entering(
 
     both  whether each is assigned on both sides of a branch: then it has a value behind it
     """
-    kind = asked.kind if isinstance(asked, _Turns) else AxisType.LOOP if _is_asked(asked) else None
+    kind = asked.kind if isinstance(asked, _Iterations) else AxisType.LOOP if _is_dynamic(asked) else None
     if kind is None:
         return list(values)
     if kind is not AxisType.LOOP:  # each place has its own
@@ -190,7 +190,7 @@ def _entered(name: str, value: Any, both: bool) -> Any:
 
 def condition(asked: Any) -> Any:
     """What an `if` asks: True or False, or a condition that the kernel knows."""
-    if not _is_asked(asked):
+    if not _is_dynamic(asked):
         return bool(asked)
     found = as_condition(asked)
     return bool(found.node.arg) if found.node.op is Ops.CONST else found
@@ -203,7 +203,7 @@ def conditional() -> Value:
 
 def sides(asked: Any, has_else: bool) -> Iterator[bool]:
     """The sides of an `if` that may be taken; those that the kernel chooses are recorded."""
-    if not _is_asked(asked):
+    if not _is_dynamic(asked):
         yield asked
         return
     here = recorder()
@@ -214,13 +214,13 @@ def sides(asked: Any, has_else: bool) -> Iterator[bool]:
 
 
 def not_(asked: Any) -> Any:
-    return where(as_condition(asked), False, True) if _is_asked(asked) else not asked
+    return where(as_condition(asked), False, True) if _is_dynamic(asked) else not asked
 
 
 def all_of(first: Any, *others: Callable[[], Any]) -> Any:
     """`and`: from the first condition on that only the kernel knows, all of them are computed."""
     for place, other in enumerate(others):
-        if _is_asked(first):
+        if _is_dynamic(first):
             found = as_condition(first)
             for each in others[place:]:
                 found = found & as_condition(each())
@@ -234,7 +234,7 @@ def all_of(first: Any, *others: Callable[[], Any]) -> Any:
 def any_of(first: Any, *others: Callable[[], Any]) -> Any:
     """`or`, as `all_of`."""
     for place, other in enumerate(others):
-        if _is_asked(first):
+        if _is_dynamic(first):
             found = as_condition(first)
             for each in others[place:]:
                 found = found | as_condition(each())
@@ -251,17 +251,17 @@ def chain(words: str, left: Any, *others: Callable[[], Any]) -> Any:
     for word, other in zip(words.split(), others, strict=True):
         right = other()
         held = getattr(operator, word)(left, right)
-        if not _is_asked(held) and not held:
+        if not _is_dynamic(held) and not held:
             return held
-        found = held if not _is_asked(found) else found & as_condition(held)
+        found = held if not _is_dynamic(found) else found & as_condition(held)
         left = right
     return found
 
 
-def chosen(asked: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
+def selected(asked: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
     """`yes if asked else no`; of a condition that only the kernel knows both are computed."""
     found = condition(asked)
-    if _is_asked(found):
+    if _is_dynamic(found):
         return where(found, yes(), no())
     return yes() if found else no()
 
@@ -281,7 +281,7 @@ def raises() -> None:
 # *** loops
 
 
-class _Turns:
+class _Iterations:
     """A loop: Python's own, or one of the kernel.
 
     kind  what it is in the kernel; None of a Python loop
@@ -335,24 +335,24 @@ class _Turns:
         return asked is True
 
 
-def going(loop: _Turns, *flags: Any) -> Iterator[bool]:
+def going(loop: _Iterations, *flags: Any) -> Iterator[bool]:
     """The body of a loop that flags may end."""
     return loop.going(*flags)
 
 
-def ends(loop: _Turns, *flags: Any) -> bool:
+def ends(loop: _Iterations, *flags: Any) -> bool:
     """Whether Python leaves a loop behind its body."""
     return loop.ends(*flags)
 
 
-def turns(given: Any) -> _Turns:
+def iterations(given: Any) -> _Iterations:
     """What a `for` goes through."""
-    if isinstance(given, _Turns):
+    if isinstance(given, _Iterations):
         return given
-    return _Turns(iter(given))
+    return _Iterations(iter(given))
 
 
-class While(_Turns):
+class While(_Iterations):
     """`while`: Python's own, as long as it knows the condition; else a loop of the kernel that is left.
 
     always  whether the condition is a constant: such a loop is left by `break`, which the kernel knows
@@ -365,7 +365,7 @@ class While(_Turns):
         asked = here.known.get(self.key, False) or (always and bool(test()))
         if not asked:
             place = len(here.block.items)
-            asked = _is_asked(condition(test()))
+            asked = _is_dynamic(condition(test()))
             del here.block.items[place:]
         self.kind = AxisType.LOOP if asked else None
         self.iterator = self._kernels(here) if asked else self._pythons()
@@ -373,7 +373,7 @@ class While(_Turns):
     def _pythons(self) -> Iterator[None]:
         while True:
             asked = condition(self.test())
-            if _is_asked(asked):
+            if _is_dynamic(asked):
                 self._again()
             if not asked:
                 return
@@ -390,7 +390,7 @@ class While(_Turns):
         self.block = here.open_loop(index.const(MOST_TURNS), AxisType.LOOP)
         asked = condition(self.test())
         if asked is not True:
-            with opened_branch(here, not_(asked).node if _is_asked(asked) else index.TRUE):
+            with opened_branch(here, not_(asked).node if _is_dynamic(asked) else index.TRUE):
                 here.leave(self.block)
         yield
         here.close(self.block)
@@ -399,7 +399,7 @@ class While(_Turns):
         return self.block
 
     def _known(self, asked: Any) -> bool:
-        if _is_asked(asked):
+        if _is_dynamic(asked):
             self._again()
         return bool(asked)
 
@@ -432,7 +432,7 @@ def result(value: Callable[[], Any], returned: Any, always: bool) -> Any:
     done = condition(read("the result", returned))
     if done is False:
         return None
-    if _is_asked(done) and not always:
+    if _is_dynamic(done) and not always:
         raise KernelError(
             "a function returns a value on some paths that only the kernel knows, and none on others"
         )

@@ -257,7 +257,7 @@ class _Builder:
         """An input's elements over a frame by movements alone: each axis at a place of its own or walked by a
         loop of its own. Outside of the input there are zeros, as a load gives.
         """
-        places = self.recorder.places.get(access)
+        places = self.recorder.indices.get(access)
         if places is None:
             return None
         number = -1 - access.src[0].arg

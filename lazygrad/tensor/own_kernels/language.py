@@ -14,7 +14,7 @@ from ...ir.own import Array
 from ...ir.uop import UOp
 from .arrays import KernelArray, Output, Register
 from .recording import Block, KernelError, Recorder, recorder
-from .values import Value, as_condition, as_place, binary, function, made, value_of, where
+from .values import Value, as_condition, binary, function, index_of, made, value_of, where
 
 
 class Language:
@@ -196,14 +196,14 @@ class _Loop(Iterator[Value]):
         turns = last - first if step > 0 else first - last
         if abs(step) > 1:
             turns = index.floordiv(turns + (abs(step) - 1), index.const(abs(step)))
-        self.turns, self.block = turns, None  # type: tuple[UOp, Block | None]
+        self.iterations, self.block = turns, None  # type: tuple[UOp, Block | None]
 
     def __next__(self) -> Value:
         here = recorder()
         if self.block is not None:
             here.close(self.block)
             raise StopIteration
-        self.block = here.open_loop(self.turns, AxisType.LOOP)
+        self.block = here.open_loop(self.iterations, AxisType.LOOP)
         assert self.block.opener is not None
         return Value(self.start.node + self.block.opener * index.const(self.step), self.block)
 
@@ -272,7 +272,7 @@ def _index_of(x: Any) -> Value:
     value = value_of(x, dtypes.index)
     if not dtypes.is_int(value.dtype):
         raise KernelError(f"kernel.range counts whole numbers, not {value.dtype}")
-    return value.like(as_place(value))
+    return value.like(index_of(value))
 
 
 @contextmanager

@@ -29,7 +29,7 @@ class Doubt(NamedTuple):
     """An access that may be outside.
 
     node   the LOAD; None of a STORE
-    place  its place on an axis of so many elements
+    position  its place on an axis of so many elements
     block  where it stands
     line   the user's line, as the end of a traceback
     """
@@ -38,7 +38,7 @@ class Doubt(NamedTuple):
     name: str
     axis: int
     size: int
-    place: UOp
+    position: UOp
     block: Block
     line: types.TracebackType | None
 
@@ -61,7 +61,7 @@ def refuse_outside(recorder: Recorder) -> None:
                 continue
         found = next((at for at in _corners(doubt) if not 0 <= at < doubt.size), None)
         if found is not None:
-            least, most = bounds(doubt.place)
+            least, most = bounds(doubt.position)
             text = f"axis {doubt.axis} of {doubt.name} with size {doubt.size} is indexed by "
             text += f"{least} to {most}" if least < most else str(found)
             text += ": guard it with `if` or kernel.where"
@@ -73,17 +73,17 @@ def refuse_outside(recorder: Recorder) -> None:
 def _corners(doubt: Doubt) -> Iterator[int]:
     """The places at the corners of the loops; none where branches or data decide whether there is one."""
     loops: dict[UOp, None] = {}
-    first_turn: set[UOp] = set()
+    first_iteration: set[UOp] = set()
     for block in doubt.block.around():
         if block.opener is None:
             continue
         if block.kind is None:
             return
         if block.left:
-            first_turn.add(block.opener)
+            first_iteration.add(block.opener)
         if block.opener.src[0].op is not Ops.CONST or block.opener.src[0].arg < 1:
             loops[block.opener] = None
-    for node in toposort([doubt.place, *loops]):
+    for node in toposort([doubt.position, *loops]):
         if node.op is Ops.RANGE:
             loops[node] = None
         elif node.op is Ops.LOAD:
@@ -91,7 +91,7 @@ def _corners(doubt: Doubt) -> Iterator[int]:
     order = sorted(loops, key=lambda loop: int(loop.arg.id))
     if len(order) > MOST_LOOPS:
         return
-    yield from _at(doubt.place, order, first_turn)
+    yield from _at(doubt.position, order, first_iteration)
 
 
 def _at(place: UOp, loops: list[UOp], first_turn: set[UOp]) -> Iterator[int]:

@@ -91,7 +91,7 @@ class Recorder:
             "marker": 0,
             "break": 0,
         }
-        self.places: dict[UOp, tuple[UOp, ...]] = {}  # INDEX of an input → the place on each axis
+        self.indices: dict[UOp, tuple[UOp, ...]] = {}  # INDEX of an input → the place on each axis
         self.doubts: list[Any] = []  # accesses that may be outside: `outside.py`
         self.owners: dict[UOp, Block] = {}  # memory of the kernel's own → where it was made
 

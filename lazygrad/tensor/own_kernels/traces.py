@@ -191,10 +191,10 @@ class Trace:
 
     def __init__(self, inputs: Sequence[UOp], results: Sequence[UOp], several: bool) -> None:
         self.several = several
-        place: dict[UOp, int] = {node: number for number, node in enumerate(inputs)}
+        index: dict[UOp, int] = {node: number for number, node in enumerate(inputs)}
         fixed: list[UOp] = []
         made: list[UOp] = []
-        moves = set(place)
+        moves = set(index)
         nodes = toposort(results, done=set(inputs))
         for node in nodes:
             if moves.isdisjoint(node.src):
@@ -205,9 +205,9 @@ class Trace:
         used = {s for node in made for s in node.src} | set(results)
         self.fixed = [node for node in fixed if node in used]
         for number, node in enumerate((*self.fixed, *made), len(inputs)):
-            place[node] = number
-        self.steps = [(n.op, n.dtype, tuple([place[s] for s in n.src]), n.arg) for n in made]
-        self.results = [place[node] for node in results]
+            index[node] = number
+        self.steps = [(n.op, n.dtype, tuple([index[s] for s in n.src]), n.arg) for n in made]
+        self.results = [index[node] for node in results]
 
     def on(self, inputs: Sequence[UOp]) -> list[UOp]:
         """The results' nodes on these inputs."""
@@ -221,13 +221,13 @@ class Traces:
     """The traces of one kernel."""
 
     def __init__(self) -> None:
-        self.kept: dict[Any, Trace | None] = {}
+        self.cached: dict[Any, Trace | None] = {}
 
     def get(self, key: Any, make: Callable[[], Trace | None]) -> Trace | None:
         """The trace under a key; None: the rules say nothing of its gradient."""
-        found = self.kept.get(key, _MISSING)
+        found = self.cached.get(key, _MISSING)
         if found is _MISSING:
-            if len(self.kept) >= MOST_KEPT:
-                self.kept.clear()
-            found = self.kept[key] = make()
+            if len(self.cached) >= MOST_KEPT:
+                self.cached.clear()
+            found = self.cached[key] = make()
         return found  # type: ignore[return-value]

@@ -321,7 +321,7 @@ def _as(node: UOp, dtype: DType) -> UOp:
 FAR = 1 << 40
 
 
-def as_place(value: Value) -> UOp:
+def index_of(value: Value) -> UOp:
     """A whole number as an index. One of 64 bits that is far outside of any array stays outside."""
     node = value.node
     if node.dtype is dtypes.index or node.dtype.itemsize < 8:

@@ -127,7 +127,7 @@ class Words(ast.NodeTransformer):
         ]
 
     def visit_For(self, node: ast.For) -> Any:
-        return self._loop(node, call_of("turns", self.visit(node.iter)), node.target)
+        return self._loop(node, call_of("iterations", self.visit(node.iter)), node.target)
 
     def visit_While(self, node: ast.While) -> Any:
         turns = call_of("While", ast.Constant(node.lineno), later(self.visit(node.test)),
@@ -193,7 +193,7 @@ class Words(ast.NodeTransformer):
             return node
         if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             name = node.targets[0].id
-            return set_to(name, self._kept(name, value)) if name in self.changing else set_to(name, value)
+            return set_to(name, self._saved(name, value)) if name in self.changing else set_to(name, value)
         kept = self._fresh("value")
         made: list[ast.stmt] = [set_to(kept, value)]
         for target in node.targets:
@@ -208,7 +208,7 @@ class Words(ast.NodeTransformer):
                 between[node.id] = node.id = self._fresh("value")
         target = self.visit(target)
         made: list[ast.stmt] = [ast.Assign([target], value)]
-        return made + [set_to(old, self._kept(old, name_of(new))) for old, new in between.items()]
+        return made + [set_to(old, self._saved(old, name_of(new))) for old, new in between.items()]
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         if node.value is None:
@@ -220,11 +220,13 @@ class Words(ast.NodeTransformer):
         if isinstance(node.target, ast.Name) and node.target.id in self.changing:
             name = node.target.id
             word = ast.Constant(_IN_PLACE[type(node.op)])
-            return set_to(name, self._kept(name, call_of("in_place", word, self.visit(name_of(name)), value)))
+            return set_to(
+                name, self._saved(name, call_of("in_place", word, self.visit(name_of(name)), value))
+            )
         node.value, node.target = value, self.visit(node.target)
         return node
 
-    def _kept(self, name: str, value: ast.expr) -> ast.expr:
+    def _saved(self, name: str, value: ast.expr) -> ast.expr:
         return call_of("assigned", ast.Constant(name), name_of(name), value)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
@@ -249,7 +251,7 @@ class Words(ast.NodeTransformer):
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         self.generic_visit(node)
-        return ast.copy_location(call_of("chosen", node.test, later(node.body), later(node.orelse)), node)
+        return ast.copy_location(call_of("selected", node.test, later(node.body), later(node.orelse)), node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         self.generic_visit(node)

@@ -23,7 +23,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp, Variable
 from ...locks import lock_across_fork
 from ...shape import prod, shape_of, shape_text, vmax
-from ..creation import checked_shape, iota, place_dtype, sizes_of, with_grad
+from ..creation import checked_shape, index_dtype, iota, sizes_of, with_grad
 from ..face import Tensor
 from ..modes import mode
 from ..observer import observing
@@ -447,7 +447,7 @@ class Sampling(Tensor):
         total = reached._window(1, reached.shape[1] - 1, reached.shape[1])
         how: dict[str, Any] = {"dtype": weights.dtype, "device": self.device, "generator": generator}
         drawn = self.rand(weights.shape[0], num_samples, **how) * total
-        places = (reached.unsqueeze(1) <= drawn.unsqueeze(2)).sum(2).cast(place_dtype(weights.shape[1]))
+        places = (reached.unsqueeze(1) <= drawn.unsqueeze(2)).sum(2).cast(index_dtype(weights.shape[1]))
         places = places.minimum(weights.shape[1] - 1)  # weights that are none give an index all the same
         return places if self.ndim == 2 else places.reshape((num_samples,))
 
@@ -468,7 +468,7 @@ class Sampling(Tensor):
         """
         if n < 0:
             raise ValueError(f"randperm takes a count of elements, not {n}")
-        wanted = place_dtype(n) if dtype is None else to_dtype(dtype)
+        wanted = index_dtype(n) if dtype is None else to_dtype(dtype)
         if n > dtypes.max(dtypes.int32):
             raise NotImplementedError(f"randperm of more than 2**31 - 1 elements: {n}")
         if n == 0:

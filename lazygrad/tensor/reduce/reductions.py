@@ -17,7 +17,7 @@ from ...ir.index import sint
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import movement, prod, resolve_equal, shape_of, shape_text
-from ..creation import counting_dtype, iota, place_dtype
+from ..creation import counting_dtype, index_dtype, iota
 from ..face import Tensor
 from ..signatures import Axis, DTypeLike
 from ..trace import user_line
@@ -292,7 +292,7 @@ class Reductions(Tensor):
         >>> Tensor([1, 5, 5]).argmax().item()
         1
         """
-        return self._place_of(Ops.MAX, axis, keepdim)
+        return self._index_of(Ops.MAX, axis, keepdim)
 
     def argmin(self, axis: int | None = None, keepdim: bool = False) -> Tensor:
         """The index of the smallest element along an axis (of the flattened tensor): the first of equals.
@@ -302,11 +302,11 @@ class Reductions(Tensor):
         >>> Tensor([4, 1, 1]).argmin().item()
         1
         """
-        return self._place_of(Ops.MIN, axis, keepdim)
+        return self._index_of(Ops.MIN, axis, keepdim)
 
-    def _place_of(self, op: Ops, axis: int | None, keepdim: bool) -> Tensor:
+    def _index_of(self, op: Ops, axis: int | None, keepdim: bool) -> Tensor:
         if axis is None:
-            found = self.flatten()._place_of(op, 0, False)
+            found = self.flatten()._index_of(op, 0, False)
             return found.reshape((1,) * self.ndim) if keepdim else found
         if self.ndim == 0:
             self._axes(axis)
@@ -317,7 +317,7 @@ class Reductions(Tensor):
         hit = (x == best) | x.isnan() if dtypes.is_float(x.dtype) else x == best
         size = self.shape[place]
         # the first hit has the greatest distance to the end; counted from 1, so that 0 is no hit
-        counter = self._make(iota(size, place_dtype(size), self.device))
+        counter = self._make(iota(size, index_dtype(size), self.device))
         left = counter._operand(size) - counter
         left = left.reshape((size,) + (1,) * (self.ndim - place - 1))
         return left._operand(size) - hit.where(left, 0)._reduce(Ops.MAX, place, keepdim)

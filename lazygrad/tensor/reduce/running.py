@@ -8,7 +8,7 @@ from ...dtype import default_int, dtypes, sum_acc_dtype, to_dtype
 from ...gradient import scan, scan_winner
 from ...ir.ops import Ops
 from ...shape import prod, resolve_equal
-from ..creation import counting_dtype, iota, place_dtype
+from ..creation import counting_dtype, index_dtype, iota
 from ..face import Tensor
 from ..signatures import DTypeLike
 
@@ -88,7 +88,7 @@ class Running(Tensor):
         if not place or resolve_equal(self.shape[place[0]], 1):
             return self._filled(0, default_int())
         size = self.shape[place[0]]
-        counter: Tensor = self._make(iota(size, place_dtype(size), self.device))
+        counter: Tensor = self._make(iota(size, index_dtype(size), self.device))
         counter = counter.reshape((-1,) + (1,) * (self.ndim - place[0] - 1)).expand(self.shape)
         return self._make(scan_winner(scan(self.detach().uop, op, place[0]), counter.uop))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...dtype import dtypes
 from ...shape import prod, resolve_equal, shape_text, vmax
-from ..creation import iota, place_dtype
+from ..creation import index_dtype, iota
 from ..face import Tensor
 from ..indexing.addresses import trusted
 from ..indexing.sorting import Middle
@@ -48,7 +48,7 @@ class Statistics(Tensor):
         >>> Tensor([0, 3, 4]).count_nonzero().item()
         2
         """
-        whole = place_dtype(prod(self.shape[i] for i in self._axes(dim)))
+        whole = index_dtype(prod(self.shape[i] for i in self._axes(dim)))
         return self._bool().sum(dim, keepdim).cast(whole)
 
     def aminmax(self, *, dim: Axis = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
@@ -152,11 +152,11 @@ class Statistics(Tensor):
                 f"{name}'s interpolation must be one of {', '.join(INTERPOLATIONS)}, not {interpolation!r}"
             )
         values, axis = self._sorted_line(dim)
-        parts: Tensor = self._operand(q).cast(values.dtype) if isinstance(q, Tensor) else values._lift(q)
-        parts = parts.cast(values.dtype)
-        if parts.ndim > 1:
+        fractions: Tensor = self._operand(q).cast(values.dtype) if isinstance(q, Tensor) else values._lift(q)
+        fractions = fractions.cast(values.dtype)
+        if fractions.ndim > 1:
             raise ValueError(
-                f"{name} takes a number or a 1-d tensor of them as q, not shape {shape_text(parts.shape)}"
+                f"{name} takes a number or a 1-d tensor of them as q, not shape {shape_text(fractions.shape)}"
             )
         if not isinstance(q, Tensor):
             for part in q if isinstance(q, (list, tuple)) else [q]:
@@ -168,12 +168,12 @@ class Statistics(Tensor):
         lines = values.movedim(axis, -1)
         nan = lines.isnan()
         known = (~nan).cast(lines.dtype).sum(-1, keepdim=True)
-        line = parts.reshape((parts.numel(),))
+        line = fractions.reshape((fractions.numel(),))
         if name == "quantile":
             place = line * (size - 1) + lines._filled(0.0)._window(lines.ndim - 1, 0, 1)
         else:
             place = line * (known - 1.0).maximum(0.0)
-        place = place.detach() if not parts.requires_grad else place
+        place = place.detach() if not fractions.requires_grad else place
         low = place.floor()
         if interpolation == "nearest":
             low = place.round()
@@ -191,8 +191,10 @@ class Statistics(Tensor):
         if keepdim:
             rank = self.ndim
             whole = tuple(1 if dim is None or i == axis else s for i, s in enumerate(self.shape))
-            result = result.reshape((parts.numel(), *whole)) if rank else result.reshape((parts.numel(),))
-        return result.reshape(result.shape[1:]) if parts.ndim == 0 else result
+            result = (
+                result.reshape((fractions.numel(), *whole)) if rank else result.reshape((fractions.numel(),))
+            )
+        return result.reshape(result.shape[1:]) if fractions.ndim == 0 else result
 
     # *** differences and areas
 

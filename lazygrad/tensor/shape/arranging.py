@@ -167,11 +167,11 @@ class Arranging(Tensor):
                 f"as_strided({tuple(size)}, {tuple(stride)}, {storage_offset}) reads elements {low} "
                 f"to {high} of {self.numel()}"
             )
-        place: Tensor = self.full(tuple(size), storage_offset, dtype=dtypes.int64, device=self.device)
+        address: Tensor = self.full(tuple(size), storage_offset, dtype=dtypes.int64, device=self.device)
         for axis, (s, d) in enumerate(zip(size, stride, strict=True)):
             line = self._make(iota(s, dtypes.int64, self.device)) * d
-            place = place + line.reshape((s,) + (1,) * (len(size) - axis - 1))
-        return self.flatten()[place]
+            address = address + line.reshape((s,) + (1,) * (len(size) - axis - 1))
+        return self.flatten()[address]
 
     def sum_to_size(self, *size: Any) -> Tensor:
         """The sum over the axes that broadcasting from this shape would have repeated.

@@ -9,7 +9,7 @@ from ...device import Devices
 from ...dtype import ConstType
 from ...shape import shape_text
 from ..arguments import at_most
-from ..creation import counting_dtype, iota, place_dtype
+from ..creation import counting_dtype, index_dtype, iota
 from ..face import Tensor
 
 #: More places than this are a mistake: they are listed on the host.
@@ -81,7 +81,7 @@ class Diagonals(Tensor):
         >>> Tensor.tril_indices(2, 2).tolist()
         [[0, 1, 1], [0, 0, 1]]
         """
-        return cls._places("tril_indices", row, col, device, lambda i, j: j <= i + offset)
+        return cls._offsets("tril_indices", row, col, device, lambda i, j: j <= i + offset)
 
     @classmethod
     def triu_indices(cls, row: int, col: int, offset: int = 0, *, device: Devices | None = None) -> Tensor:
@@ -90,16 +90,16 @@ class Diagonals(Tensor):
         >>> Tensor.triu_indices(2, 2).tolist()
         [[0, 0, 1], [0, 1, 1]]
         """
-        return cls._places("triu_indices", row, col, device, lambda i, j: j >= i + offset)
+        return cls._offsets("triu_indices", row, col, device, lambda i, j: j >= i + offset)
 
     @classmethod
-    def _places(
+    def _offsets(
         cls, name: str, row: int, col: int, device: Devices | None, wanted: Callable[[int, int], bool]
     ) -> Tensor:
         at_most(name, "places of a matrix", row * col, MOST_PLACES)
         if row < 0 or col < 0:
             raise ValueError(f"{name} needs sizes of at least 0, not {row!r} and {col!r}")
-        place = place_dtype(max(row, col))
+        place = index_dtype(max(row, col))
         found = [(i, j) for i in range(row) for j in range(col) if wanted(i, j)]
         if not found:
             return cls.zeros(2, 0, dtype=place, device=device)

@@ -10,7 +10,7 @@ from ...gradient import MAX_CHOICES, choice, in_memory
 from ...ir.uop import UOp
 from ...shape import movement, resolve_equal, shape_of, shape_text
 from ..face import Tensor
-from ..places import devices_text, meeting
+from ..same_device import devices_text, meeting
 from .movement import checked_axis
 
 

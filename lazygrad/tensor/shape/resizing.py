@@ -137,7 +137,7 @@ class Resizing(Tensor):
             elif mode in _WEIGHTED:
                 x = _WEIGHTED[mode](x, 2 + i, new, scale, corners, fixed)
             else:
-                x = _CHOSEN[mode](x, 2 + i, new, scale, corners)
+                x = _SAMPLED[mode](x, 2 + i, new, scale, corners)
         return _pixels(x) if pixels else x.cast(self.dtype if chosen else self._float().dtype)
 
     def _new_sizes(
@@ -237,9 +237,9 @@ class Resizing(Tensor):
         corners, cubic = bool(align_corners), mode == "bicubic"
         places = where.shape[1:-1]
         number = {"nearest": 1, "bilinear": 2, "bicubic": 4}[mode]
-        place: Any = None
+        position: Any = None
         weight: Any = None
-        seen: Any = None
+        sampled: Any = None
         for axis in range(count):
             size: Any = self.shape[2 + axis]
             at = where[..., count - 1 - axis]
@@ -258,15 +258,15 @@ class Resizing(Tensor):
             good = (low >= 0.0) & (low <= size - 1.0)
             # as extremes: their bounds are seen, and nobody asks whether the place is one
             whole = good.where(low, 0.0).cast(dtypes.int32).maximum(0).minimum(size - 1)
-            place = whole if place is None else place * size + whole
-            seen = good if seen is None else seen & good
+            position = whole if position is None else position * size + whole
+            sampled = good if sampled is None else sampled & good
             weight = factor if weight is None else weight * factor
-        index = place.reshape((place.shape[0], 1, prod(place.shape[1:])))
+        index = position.reshape((position.shape[0], 1, prod(position.shape[1:])))
         flat = x.reshape((*self.shape[:2], prod(self.shape[2:])))
         with trusted():
             picked = flat.gather(2, index.expand((*self.shape[:2], index.shape[2])))
         picked = picked.reshape((*self.shape[:2], *places, *((number,) * count)))
-        weighted: Tensor = picked * seen.where(weight, 0.0).unsqueeze(1)
+        weighted: Tensor = picked * sampled.where(weight, 0.0).unsqueeze(1)
         return weighted.sum(tuple(range(-count, 0)))
 
 
@@ -428,7 +428,7 @@ def _smoothed(
 
 
 #: The modes that only choose pixels, and those that weight them: these are told whether pixels are of uint8.
-_CHOSEN: dict[str, Callable[[Tensor, int, int, float, bool], Tensor]] = {
+_SAMPLED: dict[str, Callable[[Tensor, int, int, float, bool], Tensor]] = {
     "nearest": _nearest,
     "nearest-exact": _nearest_exact,
 }

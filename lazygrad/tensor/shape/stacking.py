@@ -121,18 +121,18 @@ class Stacking(Tensor):
             raise NotImplementedError(
                 f"tensor_split of an axis of symbolic size is not supported: shape {shape_text(self.shape)}"
             )
-        places: Any = indices_or_sections
-        if isinstance(places, Tensor):
-            places = places.tolist()
-        if isinstance(places, int):
-            count = places
+        ends: Any = indices_or_sections
+        if isinstance(ends, Tensor):
+            ends = ends.tolist()
+        if isinstance(ends, int):
+            count = ends
             if count < 1:
                 raise ValueError(f"tensor_split needs a positive number of parts, not {count}")
             at_most("tensor_split", "parts", count, MOST_PARTS)
             lengths = [size // count + (i < size % count) for i in range(count)]
             ends = list(itertools.accumulate(lengths))
             return tuple(self._window(axis, e - n, e) for e, n in zip(ends, lengths, strict=True))
-        cuts = [slice(0, c).indices(size)[1] for c in places]
+        cuts = [slice(0, c).indices(size)[1] for c in ends]
         pairs = zip([0, *cuts], [*cuts, size], strict=True)
         return tuple(self._window(axis, begin, max(begin, end)) for begin, end in pairs)
 

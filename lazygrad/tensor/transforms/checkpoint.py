@@ -10,10 +10,10 @@ from ...gradient import expanded, filled
 from ...gradient import gradient as gradient_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp, toposort
-from ...schedule.versions import set_becomes
+from ...schedule.versions import forward_to
 from ...shape import movement
 from ...shape.rules import shape_of
-from ..backward import Places
+from ..backward import Positions
 from ..computing import live_tensors
 from ..face import Tensor
 from ..modes import enable_grad, mode
@@ -38,7 +38,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     for i, arg in enumerate(args):
         if isinstance(arg, Tensor):
             node = UOp(Ops.FUNCTION, arg.dtype, (arg.uop,), _Begin(bool(arg._leaf and arg._requires_grad)))
-            set_becomes(node, arg.uop)
+            forward_to(node, arg.uop)
             inner: Any = object.__new__(type(arg))
             # marked, so that it goes on standing for its own node
             inner._setup(node, True, leaf=False)
@@ -48,7 +48,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         raise TypeError("checkpoint: no argument is a Tensor")
     with enable_grad():
         result = function(*given, **options)
-    made = [_kept(output, begins) for output in outputs_of(result, "checkpoint")]
+    made = [_recomputed(output, begins) for output in outputs_of(result, "checkpoint")]
     return type(result)(made) if isinstance(result, (tuple, list)) else made[0]
 
 
@@ -102,16 +102,16 @@ class _End:
         return (None, *(next(through) if n in found else None for n in nodes))
 
 
-def _kept(output: Tensor, begins: list[tuple[UOp, Tensor]]) -> Tensor:
+def _recomputed(output: Tensor, begins: list[tuple[UOp, Tensor]]) -> Tensor:
     """A result whose gradient is that of the second computation."""
-    inside = Places(_inside(output.uop, {node for node, _ in begins}))
+    inside = Positions(_inside(output.uop, {node for node, _ in begins}))
     used = {node: t for t in live_tensors() if t._leaf and t._requires_grad for node in inside.of(t)}
     parents = [*(tensor for _, tensor in begins), *used.values()]
     if not dtypes.is_float(output.dtype) or not any(parent._requires_grad for parent in parents):
         return type(output)._make(output.uop)
     sources = (output.uop, *(node for node, _ in begins), *used)
     node = UOp(Ops.FUNCTION, output.dtype, sources, _End(len(begins)))
-    set_becomes(node, output.uop)
+    forward_to(node, output.uop)
     return type(output)._make(node, *parents)
 
 
@@ -149,6 +149,6 @@ def _replaced(roots: list[UOp], replacements: dict[UOp, UOp]) -> list[UOp]:
             continue
         new = UOp(node.op, node.dtype, tuple(made.get(s, s) for s in node.src), node.arg)
         if node.op is Ops.FUNCTION:
-            set_becomes(new, new.src[0])
+            forward_to(new, new.src[0])
         made[node] = new
     return [made.get(root, root) for root in roots]

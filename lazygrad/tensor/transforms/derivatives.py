@@ -18,10 +18,10 @@ from ...schedule.versions import buffer_of
 from ...shape import prod, resolve_equal, shape_text
 from ..face import Tensor
 from ..modes import Examples, enable_grad, mode
-from ..places import devices_text, meeting
+from ..same_device import devices_text, meeting
 from ..storage import base_of, versions_of
 from .batching import batched
-from .function import Function, alike, outputs_of
+from .function import Function, like_result, outputs_of
 
 Function_ = Callable[..., Any]
 
@@ -146,14 +146,16 @@ def vjp(function: Function_, *primals: Tensor) -> tuple[Any, Function_]:
     def pull(*cotangents: Tensor) -> tuple[Tensor, ...]:
         if len(cotangents) == 1 and isinstance(cotangents[0], (tuple, list)):
             cotangents = tuple(cotangents[0])
-        _check_alike(outputs, cotangents, "vjp", "result", "cotangent")
+        _check_same_structure(outputs, cotangents, "vjp", "result", "cotangent")
         with enable_grad():
             return tuple(_pulled(outputs, cotangents, xs))
 
     return result, pull
 
 
-def _check_alike(tensors: Sequence[Tensor], given: Sequence[Any], name: str, what: str, goes: str) -> None:
+def _check_same_structure(
+    tensors: Sequence[Tensor], given: Sequence[Any], name: str, what: str, goes: str
+) -> None:
     if len(tensors) != len(given):
         raise ValueError(f"{name} needs a {goes} for each of the {len(tensors)} {what}s, not {len(given)}")
     for number, (tensor, other) in enumerate(zip(tensors, given, strict=True)):
@@ -164,7 +166,7 @@ def _check_alike(tensors: Sequence[Tensor], given: Sequence[Any], name: str, wha
                 f"{name}: {what} {number} has shape {shape_text(tensor.shape)} and its "
                 f"{goes} {shape_text(other.shape)}: they must be equal"
             )
-        if tensor._is_apart(other):
+        if tensor._devices_differ(other):
             raise ValueError(
                 f"{name}: {what} {number} is on {devices_text(tensor.device)} and its {goes} on "
                 f"{devices_text(other.device)}; {meeting(tensor.device, other.device, 'it')}"
@@ -183,7 +185,7 @@ def jvp(function: Function_, primals: Sequence[Tensor], tangents: Sequence[Tenso
     if isinstance(primals, Tensor) or isinstance(tangents, Tensor):
         raise TypeError("jvp takes a tuple of arguments and one of tangents")
     result, xs = _called(function, primals, range(len(primals)), "jvp")
-    _check_alike(primals, tangents, "jvp", "argument", "tangent")
+    _check_same_structure(primals, tangents, "jvp", "argument", "tangent")
     outputs = outputs_of(result, "jvp")
     moved = []
     with enable_grad():
@@ -295,7 +297,7 @@ def vmap(
         if len(places) != len(wholes):
             raise ValueError(f"vmap: {len(places)} out_dims for {len(wholes)} results")
         turned = [t if place == 0 else t.movedim(0, place) for t, place in zip(wholes, places, strict=True)]
-        return alike(result, turned) if isinstance(result, (tuple, list)) else turned[0]
+        return like_result(result, turned) if isinstance(result, (tuple, list)) else turned[0]
 
     return mapped
 

@@ -15,7 +15,7 @@ from ...dtype import dtypes
 from ...gradient import filled
 from ...ir.ops import Ops
 from ...ir.uop import UOp
-from ...schedule.versions import set_becomes
+from ...schedule.versions import forward_to
 from ...shape.rules import shape_of
 from ..face import Tensor
 from ..modes import enable_grad, mode, no_grad
@@ -124,7 +124,7 @@ def outputs_of(result: Any, name: str) -> list[Tensor]:
     return found
 
 
-def alike(result: Any, outputs: list[Tensor]) -> Any:
+def like_result(result: Any, outputs: list[Tensor]) -> Any:
     """Outputs as the list or tuple, with names or without, that a user's function gave."""
     return type(result)(*outputs) if hasattr(result, "_fields") else type(result)(outputs)
 
@@ -147,11 +147,11 @@ def _recorded(
     positions = tuple(i for i, parent in enumerate(parents) if parent is not None)
     record = _Call(context, place, positions, len(parents), tuple(r.uop for r in results), type(result))
     node = UOp(Ops.FUNCTION, result.dtype, (result.uop, *(t.uop for t in inputs)), record)
-    set_becomes(node, result.uop)
+    forward_to(node, result.uop)
     return type(result)._make(node, *inputs)
 
 
-class _Kept(NamedTuple):
+class _Saved(NamedTuple):
     """A tensor that backward will ask for: which result of forward it is, or which argument, or its node."""
 
     node: UOp | None
@@ -168,19 +168,19 @@ def _let_go(context: Function, inputs: Sequence[Any], results: Sequence[Tensor])
     a node that it had before its value was read would lead to no leaf.
     """
 
-    def place(value: Any, among: Sequence[Any]) -> int:
+    def position(value: Any, among: Sequence[Any]) -> int:
         return next((n for n, other in enumerate(among) if other is value), -1)
 
-    def kept(value: Any) -> Any:
+    def saved(value: Any) -> Any:
         if not isinstance(value, Tensor):
             return value
-        result, argument = place(value, results), place(value, inputs)
+        result, argument = position(value, results), position(value, inputs)
         node = value.uop if result < 0 and argument < 0 else None
-        return _Kept(node, result, argument, value.requires_grad)
+        return _Saved(node, result, argument, value.requires_grad)
 
     for name, value in vars(context).items():
-        setattr(context, name, kept(value))
-    context._saved = tuple(kept(value) for value in context._saved)
+        setattr(context, name, saved(value))
+    context._saved = tuple(saved(value) for value in context._saved)
 
 
 class _Call:
@@ -198,7 +198,7 @@ class _Call:
         results: tuple[UOp, ...],
         kind: type[Tensor],
     ) -> None:
-        self.context, self.place, self.positions = context, place, positions
+        self.context, self.number, self.positions = context, place, positions
         self.arguments, self.results, self.kind = arguments, results, kind
 
     def __repr__(self) -> str:
@@ -209,7 +209,7 @@ class _Call:
         name = type(self.context).__name__
         context = self._restored(node)
         grads = [
-            self._tensor(grad if place == self.place else filled(shape_of(result), result.dtype, 0.0))
+            self._tensor(grad if place == self.number else filled(shape_of(result), result.dtype, 0.0))
             for place, result in enumerate(self.results)
         ]
         with enable_grad(), called(f"{name}.backward"):
@@ -245,13 +245,13 @@ class _Call:
         """The object as forward left it, its tensors made again."""
 
         def restored(value: Any) -> Any:
-            if not isinstance(value, _Kept):
+            if not isinstance(value, _Saved):
                 return value
             if value.node is not None:
                 return self._tensor(value.node, value.requires_grad)
             if value.result < 0:
                 return self._tensor(node.src[1 + self.positions.index(value.argument)], value.requires_grad)
-            if value.result == self.place:
+            if value.result == self.number:
                 return self._tensor(node)
             # another result: the FUNCTION node that it is, with the same sources
             result = self.results[value.result]
@@ -259,7 +259,7 @@ class _Call:
                 return self._tensor(result, False)
             call = _Call(self.context, value.result, self.positions, self.arguments, self.results, self.kind)
             again = UOp(Ops.FUNCTION, result.dtype, (result, *node.src[1:]), call)
-            set_becomes(again, result)
+            forward_to(again, result)
             return self._tensor(again)
 
         context = copy.copy(self.context)

@@ -24,7 +24,7 @@ def with_gradient(name: str, run: Callable[..., Any], gradient: Gradient | None)
         results = result if isinstance(result, tuple) else (result,)
         self.is_tuple, self.count = isinstance(result, tuple), len(results)
         self.others = [None if isinstance(a, Tensor) else a for a in args]
-        self.places = [n for n, a in enumerate(args) if isinstance(a, Tensor)]
+        self.positions = [n for n, a in enumerate(args) if isinstance(a, Tensor)]
         self.save_for_backward(*results, *[a for a in args if isinstance(a, Tensor)])
         return result
 
@@ -36,7 +36,7 @@ def with_gradient(name: str, run: Callable[..., Any], gradient: Gradient | None)
             )
         results, tensors = self.saved_tensors[: self.count], self.saved_tensors[self.count :]
         args = list(self.others)
-        for place, tensor in zip(self.places, tensors, strict=True):
+        for place, tensor in zip(self.positions, tensors, strict=True):
             args[place] = tensor
         if not self.is_tuple:
             return gradient(grads[0], results[0], *args)

@@ -61,7 +61,7 @@ class _Backwards:
         grads: Sequence[Tensor],
         all_stacked: bool,
     ) -> None:
-        self.body, self.sources, self.wanted, self.kept = body, sources, wanted, kept
+        self.body, self.sources, self.wanted, self.saved_slots = body, sources, wanted, kept
         self.kind = type(sources[0])
         self.stacked: dict[int, Tensor] = {}  #: root → the gradient of its values in all turns
         self.last: dict[int, Tensor] = {}  #: root → the gradient of its last value
@@ -81,22 +81,26 @@ class _Backwards:
         _firsts, walked, others = body.parted(self.wanted)
         slices = [node for node, want in zip(body.slices, walked, strict=True) if want]
         invariants = [node for node, want in zip(body.invariants, others, strict=True) if want]
-        found = self._of_one_turn([*[body.carries[n][0] for n in self.floats], *slices, *invariants])
+        found = self._of_one_iteration([*[body.carries[n][0] for n in self.floats], *slices, *invariants])
         return self._loop(found, slices, invariants)
 
-    def _of_one_turn(self, targets: list[UOp]) -> dict[UOp, UOp]:
+    def _of_one_iteration(self, targets: list[UOp]) -> dict[UOp, UOp]:
         """The gradients of the stand-ins and invariants in one turn."""
         body = self.body
-        parts: dict[int, list[UOp]] = {}
+        gradients_of: dict[int, list[UOp]] = {}
         for n in self.floats:
             root = body.carries[n][1]
-            parts.setdefault(root, []).append(movement.reshape(self.flow[n], body.shapes[n]))
+            gradients_of.setdefault(root, []).append(movement.reshape(self.flow[n], body.shapes[n]))
         for r, node in self.seeds.items():
-            parts.setdefault(r, []).append(movement.reshape(node, shape_of(body.roots[r])))
-        wide = dtypes.float64 if any(body.roots[r].dtype == dtypes.float64 for r in parts) else dtypes.float32
+            gradients_of.setdefault(r, []).append(movement.reshape(node, shape_of(body.roots[r])))
+        wide = (
+            dtypes.float64
+            if any(body.roots[r].dtype == dtypes.float64 for r in gradients_of)
+            else dtypes.float32
+        )
         self.saved: dict[UOp, UOp] = {}
         total: UOp | None = None
-        for r, seeds in parts.items():
+        for r, seeds in gradients_of.items():
             seed = seeds[0]
             for other in seeds[1:]:
                 seed = seed + other
@@ -178,7 +182,7 @@ class _Backwards:
         place = len(body.carries)
         for part, at in slice_roots.items():
             slot = body.slices.index(part)
-            answers[place + slot] = by_number[at].reshape(body.turns, *body.slice_shapes[slot])
+            answers[place + slot] = by_number[at].reshape(body.iterations, *body.slice_shapes[slot])
         place += len(body.slices)
         for invariant, summed in sums.items():
             held_root = carried[summed][3]
@@ -218,14 +222,14 @@ class _Backwards:
         body = self.body
         slices = [*body.slices, *self.seeds.values(), *self.saved.values()]
         values = [*walked, *[self.stacked[r] for r in self.seeds]]
-        values += [self.kept[body.roots.index(root)] for root in self.saved]
+        values += [self.saved_slots[body.roots.index(root)] for root in self.saved]
         shapes = [*body.slice_shapes, *[known_shape(body.roots[r], body.name) for r in self.seeds]]
         shapes += [known_shape(root, body.name) for root in self.saved]
         before = []
         for (node, at), shape, first in zip(body.carries, body.shapes, firsts, strict=True):
-            before.append((node, shape, first, self.kept[at]))
+            before.append((node, shape, first, self.saved_slots[at]))
         inner = _Gradient(
-            f"{body.name}_grad", body.device, body.turns, not body.reverse,
+            f"{body.name}_grad", body.device, body.iterations, not body.reverse,
             tuple([(node, number) for node, _, _, number in carried]),
             tuple([shape for _, shape, _, _ in carried]),
             tuple(slices), tuple(shapes), body.invariants, tuple(roots), frozenset(stacked),
@@ -269,12 +273,12 @@ class _Backwards:
         examples = {}
         for leaf in leaves:
             whole = walked[body.slices.index(leaf)] if leaf in body.slices else results[leaf]
-            examples[leaf] = movement.reshape(whole.uop, (body.turns, *shape_of(leaf)))
+            examples[leaf] = movement.reshape(whole.uop, (body.iterations, *shape_of(leaf)))
         sum_ = graph
         while sum_.op is not Ops.REDUCE_AXIS:  # `_factors` found one below movements and casts
             sum_ = sum_.src[0]
         # the sum of a turn and that over the turns are one, whose axes are walked as one where they can be
-        (terms,) = batched([sum_.src[0]], examples, body.turns)
+        (terms,) = batched([sum_.src[0]], examples, body.iterations)
         axes = (0, *[axis + 1 for axis in sum_.arg.axes])
         total = movement.reshape(reduce_axes(terms, Ops.ADD, axes), shape_of(sum_))
         (made,) = _swapped([graph], {sum_: total})
@@ -315,7 +319,7 @@ class _Gradient(NamedTuple):
 
     name: str
     device: str
-    turns: int
+    iterations: int
     reverse: bool
     carries: tuple[tuple[UOp, int], ...]
     shapes: tuple[tuple[int, ...], ...]
@@ -350,7 +354,14 @@ class LoopedBack(Function):
         ]
         known = dict(zip(body.invariants, others, strict=True))
         nodes = looped(
-            body.name, body.device, body.turns, body.reverse, given, body.roots, body.results(False), known
+            body.name,
+            body.device,
+            body.iterations,
+            body.reverse,
+            given,
+            body.roots,
+            body.results(False),
+            known,
         )
         self.save_for_backward(*sources)
         return tuple([type(sources[0])._make(node, view=False) for node in nodes])

@@ -168,7 +168,7 @@ class Body(NamedTuple):
 
     name: str
     device: str
-    turns: int
+    iterations: int
     reverse: bool
     carries: tuple[tuple[UOp, int], ...]
     shapes: tuple[tuple[int, ...], ...]
@@ -194,7 +194,9 @@ class Body(NamedTuple):
             for node, shape, whole in zip(self.slices, self.slice_shapes, walked, strict=True)
         ]
         known = dict(zip(self.invariants, others, strict=True))
-        return looped(self.name, self.device, self.turns, self.reverse, given, self.roots, results, known)
+        return looped(
+            self.name, self.device, self.iterations, self.reverse, given, self.roots, results, known
+        )
 
     def parted(self, sources: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
         """(the first values of what is carried, what is walked through, the invariants)."""

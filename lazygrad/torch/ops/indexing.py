@@ -10,7 +10,7 @@ from ...tensor import Tensor
 from ..table import aten
 
 
-def _places(x: Tensor, indices: Sequence[Any]) -> tuple[Any, ...]:
+def _subscripts(x: Tensor, indices: Sequence[Any]) -> tuple[Any, ...]:
     """None stands for a whole axis; which elements a mask chooses depends on values."""
     if any(isinstance(each, Tensor) and each.dtype in (dtypes.bool, dtypes.uint8) for each in indices):
         raise NotImplementedError("indexing by a mask: how many elements there are depends on values")
@@ -26,7 +26,7 @@ def _ready(values: Tensor) -> Tensor:
 
 @aten("index.Tensor", "_unsafe_index")
 def index(x: Tensor, indices: Sequence[Any]) -> Tensor:
-    return x[_places(x, indices)]
+    return x[_subscripts(x, indices)]
 
 
 @aten("index_put", "_unsafe_index_put")
@@ -37,7 +37,7 @@ def index_put(
     if len(masks) == len(indices) == 1 and values.ndim == 0 and not accumulate:
         mask = masks[0].reshape((*masks[0].shape, *[1] * (x.ndim - masks[0].ndim)))
         return mask.where(values.cast(x.dtype), x)
-    return x.index_put(list(_places(x, indices)), _ready(values.cast(x.dtype)), accumulate)
+    return x.index_put(list(_subscripts(x, indices)), _ready(values.cast(x.dtype)), accumulate)
 
 
 @aten("index_select")

@@ -82,9 +82,9 @@ def _end(end: Any) -> Any:
 
 @aten("select.int")
 def select(x: Tensor, dim: int, index: int) -> Tensor:
-    place: list[Any] = [slice(None)] * x.ndim
-    place[dim] = index
-    return x[tuple(place)]
+    subscript: list[Any] = [slice(None)] * x.ndim
+    subscript[dim] = index
+    return x[tuple(subscript)]
 
 
 @aten("narrow", "narrow_copy")

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from lazygrad.nn.formats.writing import written_whole
+from lazygrad.nn.formats.writing import atomic_file
 from tests.helpers import PATIENCE, needs
 
 WRITING = """
     import sys
-    from lazygrad.nn.formats.writing import written_whole
-    with written_whole(sys.argv[1]) as file:
+    from lazygrad.nn.formats.writing import atomic_file
+    with atomic_file(sys.argv[1]) as file:
         file.write(b"theirs")
         file.flush()
         print("begun", flush=True)
@@ -34,7 +34,7 @@ def writing(path: Path) -> subprocess.Popen[str]:
 
 
 def write(path: Path, content: bytes) -> None:
-    with written_whole(path) as file:
+    with atomic_file(path) as file:
         file.write(content)
 
 
@@ -61,7 +61,7 @@ def test_what_another_writer_is_writing_stays(tmp_path):
         other.communicate("")
     assert path.read_bytes() == b"theirs"
     assert names(tmp_path) == ["a.bin"]
-    with written_whole(path) as outer:  # of the same process
+    with atomic_file(path) as outer:  # of the same process
         outer.write(b"outer")
         write(path, b"inner")
         assert path.read_bytes() == b"inner"

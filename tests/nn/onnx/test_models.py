@@ -36,7 +36,7 @@ def test_a_model_gives_what_onnxruntime_gives(model):
             np.testing.assert_allclose(result.numpy(), wanted, atol=1e-3)
     captures = [
         c
-        for part in run._parts[frozenset()].parts
+        for part in run._segments[frozenset()].segments
         if hasattr(part, "_captures")
         for c in part._captures.values()
     ]

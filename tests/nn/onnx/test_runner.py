@@ -126,7 +126,7 @@ def test_the_third_call_replays():
     run = runner(model(*DOUBLE))
     for number in range(2):
         run(x=[float(number)])
-    (part,) = run._parts[frozenset()].parts
+    (part,) = run._segments[frozenset()].segments
     (captured,) = part._captures.values()
     assert captured._jit.captured is not None
     assert run(x=[7.0])["y"].tolist() == [14.0]
@@ -179,7 +179,7 @@ def test_a_small_input_that_steers_is_read_on_the_host():
         assert run(x=[5.0], flag=flag)["y"].tolist() == [expected]
     assert run._steering == {"flag"}
     assert not run._barriers
-    (part,) = run._parts[frozenset()].parts
+    (part,) = run._segments[frozenset()].segments
     assert len(part._captures) == 2
 
 
@@ -189,7 +189,7 @@ def test_data_that_steer_end_a_part(capsys):
     with Context(DEBUG=1):
         results = [run(x=[value])["z"].tolist() for value in (5.0, 1.0, 5.0, 1.0, 5.0)]
     assert results == [[-10.0], [-1.0]] * 2 + [[-10.0]]
-    assert len(run._parts[frozenset()].parts) == 3
+    assert len(run._segments[frozenset()].segments) == 3
     assert capsys.readouterr().out.count("needs the value of 'more'") == 1
 
 
@@ -458,4 +458,4 @@ def test_regions_whose_points_depend_on_data():
     for size in (2.0, 4.0) * 3:
         out = run(x=np.ones((1, 1, 4, 4), np.float32), rois=[[0.5, 0.5, size, size]], batch=[0])["y"]
         assert out.tolist() == [[[[-2.0, -2.0], [-2.0, -2.0]]]]
-    assert len(run._parts[frozenset()].parts) == 3
+    assert len(run._segments[frozenset()].segments) == 3

@@ -43,5 +43,5 @@ def close() -> None:
         del Device._open[name]
     Device._canonical.clear()
     Device._present.clear()
-    Device._chosen = None
+    Device._default = None
     gc.collect()

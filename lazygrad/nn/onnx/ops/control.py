@@ -42,13 +42,13 @@ def loop(trip_count: Value = None, cond: Value = None, *carried: Value, body: Bo
         if cond is not None:
             go = bool(scalar(run.on_host(results[0])))
     if not turn:
-        return *state, *_of_no_turns(
+        return *state, *_of_no_iterations(
             body, [np.array(0, np.int64), np.array(True), *state], [0] * len(gathered)
         )
     return *state, *(_stacked(line, 0) for line in gathered)
 
 
-def _of_no_turns(body: Body, values: list[Value], axes: list[int]) -> list[Value]:
+def _of_no_iterations(body: Body, values: list[Value], axes: list[int]) -> list[Value]:
     """What is gathered, along these axes, when the body is never run: no elements, of the shape that the file
     says, or else that the body would give for these values. Nothing is computed for that.
     """
@@ -117,7 +117,7 @@ def scan(
             Tensor.zeros(*_without(t.shape, axis), dtype=t.dtype)
             for t, axis in zip(scanned, axes, strict=True)
         ]
-        return *state, *_of_no_turns(body, [*state, *parts], list(out_axes))
+        return *state, *_of_no_iterations(body, [*state, *parts], list(out_axes))
     out_backwards = scan_output_directions or [0] * count
     outputs = []
     for line, axis, back in zip(gathered, out_axes, out_backwards, strict=True):

@@ -48,7 +48,7 @@ def gather_elements(x: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
     return x.gather(axis, wrapped(indices, shape_of(x)[axis]))
 
 
-def _places(indices: Tensor, shape: Any) -> list[Tensor]:
+def _indices(indices: Tensor, shape: Any) -> list[Tensor]:
     """The last axis of indices as a tensor for each axis."""
     return [wrapped(indices[..., number], shape[number]) for number in range(shape_of(indices)[-1])]
 
@@ -56,12 +56,12 @@ def _places(indices: Tensor, shape: Any) -> list[Tensor]:
 @op("GatherND")
 def gather_nd(x: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
     if not batch_dims:
-        return x[tuple(_places(indices, shape_of(x)))]
+        return x[tuple(_indices(indices, shape_of(x)))]
     batch = shape_of(x)[:batch_dims]
     count = math.prod(batch)
     rows = x.reshape(count, *shape_of(x)[batch_dims:])
     inner = indices.reshape(count, -1, shape_of(indices)[-1])
-    found = _places(inner, shape_of(x)[batch_dims:])
+    found = _indices(inner, shape_of(x)[batch_dims:])
     first = Tensor.arange(count, dtype="int32").reshape(-1, 1).expand(count, shape_of(inner)[1])
     picked = rows[(first, *found)]
     return picked.reshape(*shape_of(indices)[:-1], *shape_of(x)[batch_dims + shape_of(indices)[-1] :])
@@ -84,11 +84,11 @@ def scatter_elements(
 def scatter_nd(x: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = "none") -> Tensor:
     depth = shape_of(indices)[-1]
     if reduction == "none":
-        return x.index_put(tuple(_places(indices, shape_of(x))), updates)
+        return x.index_put(tuple(_indices(indices, shape_of(x))), updates)
     # One number for each place, rows for what lies inside.
     count, inner = math.prod(shape_of(x)[:depth]), math.prod(shape_of(x)[depth:])
     flat: Any = 0
-    for number, place in enumerate(_places(indices, shape_of(x))):
+    for number, place in enumerate(_indices(indices, shape_of(x))):
         flat = flat + place * math.prod(shape_of(x)[number + 1 : depth])
     rows = flat.reshape(-1, 1).expand(flat.numel(), inner)
     result = x.reshape(count, inner).scatter_reduce(0, rows, updates.reshape(-1, inner), _REDUCE[reduction])

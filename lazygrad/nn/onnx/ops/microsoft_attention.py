@@ -281,7 +281,7 @@ def group_query_attention(
         q = rotated(q, cos, sin, bool(rotary_interleaved), turned).cast(query.dtype)
         k = rotated(k, cos, sin, bool(rotary_interleaved), turned).cast(query.dtype)
     n = max(total, shape_of(past_key)[2] if past_key is not None else 0)
-    k, v = _written(past_key, k, before, n), _written(past_value, v, before, n)
+    k, v = _appended(past_key, k, before, n), _appended(past_value, v, before, n)
     scores = grouped_scores(q, k).float() * (scale or 1 / math.sqrt(shape_of(q)[3]))
     scores = (scores / softcap).tanh() * softcap if softcap else scores
     if attention_bias is not None:
@@ -304,7 +304,7 @@ def group_query_attention(
     return (merged(y).cast(query.dtype), k, v)[:outputs]
 
 
-def _written(past: Tensor | None, new: Tensor, before: Tensor, n: int) -> Tensor:
+def _appended(past: Tensor | None, new: Tensor, before: Tensor, n: int) -> Tensor:
     """A cache of n places with the new rows behind the `before` that each sequence has."""
     b, g, m, size = shape_of(new)
     places = Tensor.arange(n, dtype="int32").reshape(1, 1, n, 1) - before

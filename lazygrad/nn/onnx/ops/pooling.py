@@ -77,10 +77,10 @@ def max_pool(
     if outputs == 1:
         return wide.max_pool2d(windows.kernel, windows.strides, windows.dilations)
     values, places = wide.max_pool2d(windows.kernel, windows.strides, windows.dilations, return_indices=True)
-    return values, _unpadded_places(x, shape_of(wide)[2:], windows, places.cast("int64"), storage_order)
+    return values, _unpadded_indices(x, shape_of(wide)[2:], windows, places.cast("int64"), storage_order)
 
 
-def _unpadded_places(x: Tensor, sizes: Any, windows: _Windows, places: Tensor, column_major: int) -> Tensor:
+def _unpadded_indices(x: Tensor, sizes: Any, windows: _Windows, places: Tensor, column_major: int) -> Tensor:
     """From places in each padded image to places in the whole tensor."""
     inner = shape_of(x)[2:]
     coordinates = []

@@ -60,7 +60,7 @@ for _name, _function in REDUCTIONS.items():
     _reduction(_name, _function)
 
 
-def _place_of(x: Tensor, axis: int, keepdims: int, select_last_index: int, name: str) -> Tensor:
+def _index_of(x: Tensor, axis: int, keepdims: int, select_last_index: int, name: str) -> Tensor:
     size = shape_of(x)[axis % x.ndim] if x.ndim else 1
     seen = x.flip(axis) if select_last_index else x
     found = seen.argmax(axis, bool(keepdims)) if name == "argmax" else seen.argmin(axis, bool(keepdims))
@@ -70,9 +70,9 @@ def _place_of(x: Tensor, axis: int, keepdims: int, select_last_index: int, name:
 
 @op("ArgMax")
 def argmax(x: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
-    return _place_of(x, axis, keepdims, select_last_index, "argmax")
+    return _index_of(x, axis, keepdims, select_last_index, "argmax")
 
 
 @op("ArgMin")
 def argmin(x: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
-    return _place_of(x, axis, keepdims, select_last_index, "argmin")
+    return _index_of(x, axis, keepdims, select_last_index, "argmin")

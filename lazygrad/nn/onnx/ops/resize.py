@@ -29,7 +29,7 @@ class _How(NamedTuple):
     extrapolation: float
 
 
-def _old_places(how: _How, size: int, new: int, scale: float, roi: tuple[float, float]) -> Array:
+def _source_positions(how: _How, size: int, new: int, scale: float, roi: tuple[float, float]) -> Array:
     """Where each new place lies on the old axis."""
     place = np.arange(new, dtype=np.float64)
     length = scale * size  # may be no whole number
@@ -99,7 +99,7 @@ def _taps(how: _How, old: Array, size: int, scale: float) -> tuple[Array, Array]
 
 def _one_axis(x: Tensor, axis: int, how: _How, new: int, scale: float, roi: tuple[float, float]) -> Tensor:
     size = shape_of(x)[axis]
-    old = _old_places(how, size, new, scale, roi)
+    old = _source_positions(how, size, new, scale, roi)
     if how.mode == "nearest":
         y = _picked(x, axis, np.clip(_ROUND[how.nearest](old), 0, size - 1).astype(np.int32))
     else:

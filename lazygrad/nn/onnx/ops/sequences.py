@@ -22,14 +22,14 @@ def sequence_empty(*, dtype: int = 1) -> Any:
     return []
 
 
-def _place(position: Value, run: Run, size: int) -> int:
+def _index(position: Value, run: Run, size: int) -> int:
     place = int(scalar(run.on_host(position, run.input_name(1))))
     return place + size if place < 0 else place
 
 
 @op("SequenceAt", raw=True)
 def sequence_at(sequence: Value, position: Value, *, run: Run) -> Any:
-    place = _place(position, run, len(sequence))
+    place = _index(position, run, len(sequence))
     if not 0 <= place < len(sequence):
         raise IndexError(f"place {place} of a sequence of {len(sequence)}")
     return sequence[place]
@@ -44,7 +44,7 @@ def sequence_insert(sequence: Value, value: Value, position: Value = None, *, ru
 
 @op("SequenceErase", raw=True)
 def sequence_erase(sequence: Value, position: Value = None, *, run: Run) -> Any:
-    place = len(sequence) - 1 if position is None else _place(position, run, len(sequence))
+    place = len(sequence) - 1 if position is None else _index(position, run, len(sequence))
     return [*sequence[:place], *sequence[place + 1 :]]
 
 
@@ -65,8 +65,8 @@ def split_to_sequence(x: Value, split: Value = None, *, axis: int = 0, keepdims:
         if given.ndim == 0:
             sizes = [min(sizes[0], size - begin) for begin in range(0, size, sizes[0])]
     if isinstance(x, np.ndarray):
-        parts: list[Any] = np.split(x, np.cumsum(sizes)[:-1], axis) if sizes else []
-        return [np.squeeze(part, axis) for part in parts] if split is None and not keepdims else [*parts]
+        chunks: list[Any] = np.split(x, np.cumsum(sizes)[:-1], axis) if sizes else []
+        return [np.squeeze(part, axis) for part in chunks] if split is None and not keepdims else [*chunks]
     cut = list(x.split(sizes, axis))
     return [part.squeeze(axis) for part in cut] if split is None and not keepdims else cut
 

@@ -26,12 +26,12 @@ def tf_idf_vectorizer(
 ) -> Any:
     """How often each n-gram of a pool occurs in a line, its words up to `max_skip_count` places apart."""
     pool = [*(pool_strings if pool_int64s is None else pool_int64s)]
-    places: dict[tuple[Any, ...], int] = {}
+    positions: dict[tuple[Any, ...], int] = {}
     starts = [*ngram_counts, len(pool)]
     number = 0
     for length, (begin, end) in enumerate(itertools.pairwise(starts), 1):
         for at in range(begin, end, length):
-            places[tuple(pool[at : at + length])] = number
+            positions[tuple(pool[at : at + length])] = number
             number += 1
     lines = x.reshape(-1, x.shape[-1]) if x.ndim > 1 else x.reshape(1, -1)
     size = max(ngram_indexes) + 1
@@ -41,7 +41,7 @@ def tf_idf_vectorizer(
         for length in range(min_gram_length, max_gram_length + 1):
             for skip in range(1, (max_skip_count + 1 if length > 1 else 1) + 1):
                 for at in range(len(words) - (length - 1) * skip):
-                    found = places.get(tuple(words[at : at + length * skip : skip]))
+                    found = positions.get(tuple(words[at : at + length * skip : skip]))
                     if found is not None:
                         counts[row, ngram_indexes[found]] += 1
     factor = np.ones(size, np.float32)

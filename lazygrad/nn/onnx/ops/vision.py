@@ -136,12 +136,12 @@ def non_max_suppression(
             line = scores[batch, number]
             order = np.argsort(-line, kind="stable")
             order = order if least is None else order[line[order] > least]
-            kept: list[int] = []
-            while len(order) and len(kept) < most:
+            selected: list[int] = []
+            while len(order) and len(selected) < most:
                 best, order = int(order[0]), order[1:]
-                kept.append(best)
+                selected.append(best)
                 order = order[_overlaps(corners[best], corners[order]) <= overlap]
-            found += [(batch, number, place) for place in kept]
+            found += [(batch, number, place) for place in selected]
     return np.array(found, np.int64).reshape(-1, 3)
 
 

@@ -86,6 +86,10 @@ def test_equal_keys_are_equal_bits(seed):
         assert bits == first, f"{list(opts)} and {list(others)} have the key {key}"
 
 
+def test_a_transposed_axis_that_shares_a_sum_is_walked_in_no_blocks():
+    assert keys_and_bits(drawn(3230), 3230, lists=0)
+
+
 def test_some_keys_are_equal_and_where_they_differ_some_bits_do():
     same = differ = 0
     for seed in range(4):

@@ -28,7 +28,7 @@ from ..ranges import BESIDE, FEW_TURNS, divides, largest_power_of_two, typical
 from .actions import MAX_UPCAST, Opt, OptOps
 from .facts import MAX_COST, SHORT, Access, Facts, size_of
 from .inline import rows_along, without_rows
-from .loops import Axis, Loops
+from .loops import Axis, Loops, is_parallel
 from .planned import planned
 from .row_blocks import RowBlocks, row_blocks
 
@@ -241,9 +241,9 @@ class Plan:
         What was written of a page of memory, and the rows that are read, are then near when their turn comes.
         """
         size = (size_of(axis) or 0) // self.amounts.get(axis.number, 1)
-        whole = axis.number not in self.padded and axis.reduce is None and len(axis.ranges) == 1
+        alone = len(axis.ranges) == 1 and axis.reduce is None and is_parallel(axis)
         side = next((side for side in SIDES if size % side == 0), 0)
-        if whole and size >= LONG and side > 2:
+        if alone and axis.number not in self.padded and size >= LONG and side > 2:
             self.blocks[axis.number] = side
 
     def with_short(self, lanes: Axis) -> Iterator[Plan]:

@@ -105,6 +105,12 @@ def test_whole_quotients_and_remainders_are_those_of_python(dtype: str) -> None:
     np.testing.assert_array_equal(Tensor(a).fmod(Tensor(b)).numpy(), np.fmod(a, b))
 
 
+@pytest.mark.parametrize("limits", [(0, 6), (-0.0, None), (None, 0), (None, -0.0)])
+def test_a_zero_keeps_its_sign_at_a_limit_of_zero(limits):
+    found = Tensor([-0.0, 0.0]).clamp(*limits).numpy()
+    assert np.signbit(found).tolist() == [True, False]
+
+
 def test_a_tenth_is_a_little_more():
     assert (Tensor([1.0, 3.0], dtype="float64") // 0.1).tolist() == [1.0 // 0.1, 3.0 // 0.1] == [9.0, 29.0]
     assert (1.0 // Tensor([0.1], dtype="float64")).item() == 9.0

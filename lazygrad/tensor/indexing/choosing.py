@@ -96,11 +96,13 @@ class Choosing(Tensor):
         if isinstance(min, Tensor):
             result = result.maximum(min)
         elif min is not None:
-            result = _or_nan(result <= min, min).where(min, result)
+            lowest = result.detach().maximum(min) if _is_signed_zero(result, min) else min
+            result = _or_nan(result <= min, min).where(lowest, result)
         if isinstance(max, Tensor):
             result = result.minimum(max)
         elif max is not None:
-            result = _or_nan(result >= max, max).where(max, result)
+            highest = result.detach().minimum(max) if _is_signed_zero(result, max) else max
+            result = _or_nan(result >= max, max).where(highest, result)
         return result
 
     def lerp(self, end: Tensor, weight: Any) -> Tensor:
@@ -116,6 +118,11 @@ class Choosing(Tensor):
             return self._binary(Ops.ADD, whole * weight) if near else other - whole * (1 - weight)
         part = self._operand(weight)
         return (part.abs() < 0.5).where(self + whole * part, other - whole * (1 - part))
+
+
+def _is_signed_zero(value: Tensor, limit: Any) -> bool:
+    """Whether a value that is equal to the limit may have another sign: a zero of floats keeps its own."""
+    return bool(limit == 0) and dtypes.is_float(value.dtype)
 
 
 def _or_nan(condition: Tensor, limit: Any) -> Tensor:

@@ -194,7 +194,7 @@ def _level(step: Step, numbers: Iterator[int]) -> UOp | None:
 class _Combined:
     """The parts of the threads along the range `own`, while they become fewer.
 
-    alike   so many neighbours have the same one
+    copies  so many neighbours have the same one
     """
 
     def __init__(self, op: Ops, own: UOp, threads: Sequence[Sequence[UOp]], places: dict[UOp, UOp]) -> None:

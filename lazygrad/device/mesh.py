@@ -55,9 +55,9 @@ class Mesh(MeshArg):
 
     def size(self, name: str) -> int:
         """How many devices lie along an axis."""
-        return self.sizes[self.axis(name)]
+        return self.sizes[self.axis_number(name)]
 
-    def axis(self, name: str) -> int:
+    def axis_number(self, name: str) -> int:
         """Which axis has a name; ValueError where none has."""
         if name not in self.names:
             raise ValueError(f"{name!r} is no axis of {self}; there are {', '.join(self.names)}")

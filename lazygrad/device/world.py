@@ -117,7 +117,7 @@ def set_world(made: World) -> World:
     """Say which processes run this program; the world before."""
     global _world
     before, _world = _world, made
-    ranks_here.cache_clear()
+    local_positions.cache_clear()
     owners.cache_clear()
     return before
 
@@ -139,7 +139,7 @@ def owners(devices: tuple[str, ...]) -> tuple[int, ...]:
 
 
 @functools.lru_cache(256)
-def ranks_here(devices: tuple[str, ...]) -> tuple[int, ...]:
+def local_positions(devices: tuple[str, ...]) -> tuple[int, ...]:
     """Which of these devices are here."""
     found = tuple([number for number, device in enumerate(devices) if _world.here(device)])
     if not found:

@@ -29,7 +29,7 @@ MAX_ARRANGED = 1024
 class Life:
     """A Buffer from the first to the last of the kernels that touch it, `users` in number.
 
-    place  its place in the arena: (the arena's memory, offset)
+    slot   its place in the arena: (the arena's memory, offset)
     """
 
     __slots__ = ("buffer", "first", "last", "slot", "users")

@@ -495,7 +495,7 @@ def _ready_for(graph: _Graph, items: Sequence[ScheduleItem]) -> _Ready | None:
         pages = {reports.base for reports, _ in replay.reports}
         if replay.kernels != len(part) or replay.constants or not pages.issuperset(replay.external):
             return None
-        replay.outputs.clear()  # it would hold the memory of this graph
+        replay.mutated.clear()  # it would hold the memory of this graph
         arguments.update({buffer: len(arguments) + number for buffer, number in numbers.items()})
         outputs += handed
         segments.append(

@@ -53,7 +53,7 @@ class Replay:
 
     kernels   how many things run
     arguments how many of the handles are those of arguments
-    written   base Buffers of arguments and from outside that are written
+    mutated   base Buffers of arguments and from outside that are written
     external  base Buffer from outside → place
     sources   what each of `values` is
     """
@@ -66,7 +66,7 @@ class Replay:
         self.unordered = len(batches_of(actions, in_order=True))
         ordered = [action for batch in self.batches for action in batch.actions]
         self.kernels = sum(a.kind != "clear" for a in ordered)
-        self.outputs = {
+        self.mutated = {
             b for a in ordered for b in a.writes if b not in roles.fresh and b not in roles.zeroed
         }
         self.ops, self.accessed = sum(a.ops for a in ordered), sum(a.accessed for a in ordered)
@@ -102,7 +102,7 @@ class Replay:
         self.views: list[tuple[int, int, Any, int, int]] = []
         #: parts of memory from outside: place of the whole → (place, allocator, bytes, offset)
         self.external_views: dict[int, list[tuple[int, Any, int, int]]] = {}
-        #: place → memory that stays, for every place but the first ones and `parts`
+        #: place → memory that stays, for every place but the first ones and `views`
         self.buffers: dict[int, Buffer] = {}
         #: of that, what no call leaves anything in for the next
         self.passing: set[Buffer] = set()
@@ -207,9 +207,9 @@ class Replay:
             known = self.buffers[part]
             self.buffers[part] = by.view(known.size, known.dtype, offset)
             self._set(part, allocator._offset(by._buf, nbytes, offset))
-        if base in self.outputs:
-            self.outputs.discard(base)
-            self.outputs.add(by)
+        if base in self.mutated:
+            self.mutated.discard(base)
+            self.mutated.add(by)
 
     def _set(self, place: int, handle: Any) -> None:
         self.handles[place] = handle

@@ -74,7 +74,7 @@ def _made_form(made: Made, captured: Captured, call: Call, sections: Sections) -
         return ["output", made.output, made.index]
     tensor = made(call, [])
     place = memory_and_moves(tensor)
-    if place is not None and place[0][0].base in captured.replay.outputs:
+    if place is not None and place[0][0].base in captured.replay.mutated:
         raise NotImplementedError(
             "an exported function cannot return a view of memory that it keeps and writes: return "
             "tensor.clone()"

@@ -81,7 +81,7 @@ def _kernel_form(runner: Runner, device: str, sections: Sections) -> dict[str, A
 
 
 class Memory:
-    """Numbers the places that launches use: those that change, then `rows`, then `parts` of what changes."""
+    """Numbers the places that launches use: those that change, then `rows`, then `views` of what changes."""
 
     def __init__(self, replay: Replay, sections: Sections) -> None:
         self.replay, self.sections = replay, sections
@@ -106,7 +106,7 @@ class Memory:
 
     def _row(self, base: Buffer, action: Action) -> dict[str, Any]:
         row: dict[str, Any] = {"device": base.device, "bytes": base.nbytes, "content": None}
-        row["written"] = base in self.replay.outputs
+        row["written"] = base in self.replay.mutated
         if isinstance(base, ReportBuffer):
             sizes = {number: check.size for number, check in checks_of(action.item.ast).items()}
             row["reports"] = [[sizes[number], site] for number, site in enumerate(base.sites)]

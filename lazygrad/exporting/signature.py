@@ -60,7 +60,7 @@ def identifier(name: str, taken: set[str], keywords: Collection[str] = ()) -> st
 class OwnResults:
     """A function that gives every tensor of a function's result once, in memory of its own, in a list.
 
-    places  where they stood, once it has been called: (result, result[0] or result['key'], which of the list)
+    named   where they stood, once it has been called: (result, result[0] or result['key'], which of the list)
     """
 
     def __init__(self, fn: Callable[..., Any]) -> None:

@@ -125,7 +125,7 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """schedule/lifted_numbers: which of its sources are constants that may become arguments of a kernel."""
 
     repeated_axes: frozenset[int]
-    """schedule/reduces_of_repeated: the axes along which all its elements are certainly the same."""
+    """schedule/reduces_of_broadcasts: the axes along which all its elements are certainly the same."""
 
     has_powers: bool
     """schedule/powers: of an elementwise node, whether exponentials are among what it is made of."""
@@ -137,7 +137,7 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     run a BUFFER, or movements of these; of a call that was put off, once made, its node.
     """
 
-    next_send: int
+    send_order: int
     """schedule/multi: on a CONTIGUOUS that says how a value lies: what has an earlier turn is sent first."""
 
     in_plan: int
@@ -159,7 +159,7 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     took its memory, or the reason that a user is told.
     """
 
-    send_order: tuple[int, int]
+    run_order: tuple[int, int]
     """schedule/kernelize: when a KERNEL runs: the number of the plan that was bound, and its place in it."""
 
     last_sent: Node

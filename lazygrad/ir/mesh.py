@@ -36,7 +36,7 @@ def coordinates(mesh: MeshArg, place: int) -> tuple[int, ...]:
     return tuple(reversed(found))
 
 
-def rank_at(mesh: MeshArg, at: Sequence[int]) -> int:
+def position_at(mesh: MeshArg, at: Sequence[int]) -> int:
     """The place of the device that is there in the grid."""
     place = 0
     for size, number in zip(mesh.sizes, at, strict=True):
@@ -51,7 +51,7 @@ def group_of(mesh: MeshArg, place: int, axes: tuple[int, ...]) -> tuple[int, ...
     found = []
     for number in range(math.prod(mesh.sizes[axis] for axis in axes)):
         set_along(begin, mesh, axes, number)
-        found.append(rank_at(mesh, begin))
+        found.append(position_at(mesh, begin))
     return tuple(found)
 
 

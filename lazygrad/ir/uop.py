@@ -329,7 +329,7 @@ def one_of_its_own(op: Ops, arg: Any, dtype: DType = dtypes.void, src: tuple[UOp
     return node
 
 
-def forget_node(node: UOp) -> None:
+def unintern(node: UOp) -> None:
     """Whoever makes an equal node from now on gets another one."""
     for ref in weakref.getweakrefs(node):
         if type(ref) is _Ref:

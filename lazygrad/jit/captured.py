@@ -247,14 +247,14 @@ class Captured:
         bases = [buffer.base for buffer in call.buffers]
         for number, spec in enumerate(self.specs):
             begin = self.owners.index(number)
-            spec.changed = any(base in replay.outputs for base in bases[begin : begin + spec.count])
+            spec.changed = any(base in replay.mutated for base in bases[begin : begin + spec.count])
         #: the numbers of the call's Buffers that are written
         self._changed = [number for number, owner in enumerate(self.owners) if self.specs[owner].changed]
         self.external = []
         for base in replay.external:
             found = storages.get(base, [])
             for storage in found:
-                self.external.append(External(storage, base, len(found) > 1, base in replay.outputs))
+                self.external.append(External(storage, base, len(found) > 1, base in replay.mutated))
         used = {*replay.external, *roles.arguments}
 
         def is_used(tensor: Tensor) -> bool:
@@ -267,7 +267,7 @@ class Captured:
         held = {buffer.base for place in places if place is not None for buffer in place[0]}
         #: arguments that the function also sees otherwise: they must be in the same memory every time
         self.pins = [(n, call.buffers[n]) for n in range(len(bases)) if bases[n] in held]
-        self._unaliased = bool(replay.outputs)
+        self._needs_disjoint = bool(replay.mutated)
 
     @property
     def kernels(self) -> int:
@@ -294,7 +294,7 @@ class Captured:
         draws = self.draws
         drawn = draws.start is not None or draws.final is not None or draws.read
         given = any(spec.grad for spec in self.specs)
-        return not (self.replay.outputs or self.gradients or drawn or given or self._lasting)
+        return not (self.replay.mutated or self.gradients or drawn or given or self._lasting)
 
     def reads_value(self, name: str) -> bool:
         """Whether Python read the value of a Variable, or the graph is not the same for each value."""
@@ -350,7 +350,7 @@ class Captured:
                 gradient.reads.read(now, call)
         if call.mismatch is not None:
             raise call.mismatch
-        if self.ties or self.pins or self._unaliased:
+        if self.ties or self.pins or self._needs_disjoint:
             self._check_memory(call.buffers)
         for external in self.external:
             if external.storage.version is not external.node:
@@ -363,9 +363,9 @@ class Captured:
         for number, buffer in self.pins:
             if buffers[number] is not buffer:
                 raise Changed(self._name(number), "a tensor that the function also sees otherwise", "another")
-        if not self._unaliased:
+        if not self._needs_disjoint:
             return
-        external, written = self.replay.external, self.replay.outputs
+        external, written = self.replay.external, self.replay.mutated
         visited: dict[Buffer, bool] = {}
         for number in self.slots:
             base = buffers[number].base

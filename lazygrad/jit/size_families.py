@@ -40,7 +40,7 @@ class Family:
     """Calls that differ in the size at `places` only; elsewhere they are like `signature`."""
 
     def __init__(self, signature: Signature, places: Places, most: int) -> None:
-        self.signature, self.axes_that_grow, self.most = signature, places, most
+        self.signature, self.growing_axes, self.most = signature, places, most
         self.variable = Variable(NAME, LEAST, most)
         self.captures: list[Captured] = []
         self.trusted = False
@@ -65,7 +65,7 @@ class Family:
             ):
                 return None
             for axis, (was, length) in enumerate(zip(shape, now, strict=True)):
-                if (number, axis) not in self.axes_that_grow:
+                if (number, axis) not in self.growing_axes:
                     if length is not was and length != was:
                         return None
                 elif size is None:
@@ -79,7 +79,7 @@ class Family:
         bind = self.variable.bind(size)
         return [
             with_variable_size(tensor, axes, bind, self.most, self._known)
-            if (axes := [axis for n, axis in self.axes_that_grow if n == number])
+            if (axes := [axis for n, axis in self.growing_axes if n == number])
             else tensor
             for number, tensor in enumerate(arguments)
         ]
@@ -144,7 +144,7 @@ class Families:
         """One capture for each size, from here on."""
         if family in self._families:
             self._families.remove(family)
-        self._refused.add((_fixed(family.signature, family.axes_that_grow), family.axes_that_grow))
+        self._refused.add((_fixed(family.signature, family.growing_axes), family.growing_axes))
         if DEBUG >= 1:
             show(f"JIT keeps a capture for each size of {self.name}: {why.splitlines()[0]}")
 
@@ -184,7 +184,7 @@ class Families:
                 (
                     f
                     for f in self._families
-                    if f.axes_that_grow == places and f.size_of(nest.tensors) is not None
+                    if f.growing_axes == places and f.size_of(nest.tensors) is not None
                 ),
                 None,
             )
@@ -233,10 +233,10 @@ class Families:
             family.sizes.add(size)
             family.trusted = False
             if DEBUG >= 1:
-                name = captured.specs[family.axes_that_grow[0][0]].name
+                name = captured.specs[family.growing_axes[0][0]].name
                 show(
                     f"JIT captured {self.name} for {name} of sizes from {LEAST} to {family.most} "
-                    f"in axis {family.axes_that_grow[0][1]}"
+                    f"in axis {family.growing_axes[0][1]}"
                 )
 
 

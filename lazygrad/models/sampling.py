@@ -79,7 +79,7 @@ class Sampler:
     def __init__(self, sampling: Sampling, prompt: Iterable[int] = ()) -> None:
         self.sampling = sampling
         self.random = np.random.default_rng(sampling.seed)
-        self.generated = set(prompt)
+        self.occurred = set(prompt)
         self.counts: dict[int, int] = {}
 
     def choose(self, logits: np.ndarray) -> int:
@@ -91,7 +91,7 @@ class Sampler:
         """
         with np.errstate(all="ignore"):  # a penalty may be as large as it likes
             token = self._drawn(logits)
-        self.generated.add(token)
+        self.occurred.add(token)
         self.counts[token] = self.counts.get(token, 0) + 1
         return token
 
@@ -110,13 +110,13 @@ class Sampler:
 
     def _penalised(self, logits: np.ndarray) -> np.ndarray:
         sampling = self.sampling
-        repeats = sampling.repetition_penalty != 1 and self.generated
+        repeats = sampling.repetition_penalty != 1 and self.occurred
         counted = (sampling.frequency_penalty or sampling.presence_penalty) and self.counts
         if not repeats and not counted:
             return logits
         scores = logits.astype(np.float32)  # a copy
         if repeats:
-            seen = np.fromiter(self.generated, np.int64)
+            seen = np.fromiter(self.occurred, np.int64)
             seen = seen[seen < len(scores)]
             chosen, penalty = scores[seen], sampling.repetition_penalty
             scores[seen] = np.where(chosen > 0, chosen / penalty, chosen * penalty)

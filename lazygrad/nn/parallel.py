@@ -29,7 +29,7 @@ def share_of(mesh: Mesh, axis: str) -> tuple[int, int]:
 
     Of one process that has all devices, (0, 1): all of it.
     """
-    place = mesh.axis(axis)
+    place = mesh.axis_number(axis)
     if all_here(mesh):
         return 0, 1
     numbers = _own_numbers(mesh, place)

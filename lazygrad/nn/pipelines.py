@@ -15,7 +15,7 @@ from typing import Any
 from ..device.mesh import Mesh
 from ..ir.args import MultiArg
 from ..schedule.layouts import copied, layout, renumbered, settled
-from ..schedule.multi import laid_in_order, layout_of_value
+from ..schedule.multi import laid_with_order, layout_of_value
 from ..tensor import Function, Tensor
 from ..tensor.transforms.derivatives import vmap
 from .state import Hidden, get_state_dict, members_of
@@ -125,7 +125,7 @@ class Pipeline:
         """How something with an axis of stages in front lies that one stage alone has, for each stage; None
         on one device. Along the other axes of the mesh it lies as `x` does.
         """
-        mesh, along = self._mesh, self._mesh.axis(self._axis)
+        mesh, along = self._mesh, self._mesh.axis_number(self._axis)
         if len(mesh.devices) == 1:
             return [None] * mesh.sizes[along]
         lies = copied(mesh) if x is None else settled(layout_of_value(x.uop))
@@ -156,7 +156,7 @@ class Pipeline:
 def _own(weight: Tensor, stage: int, target: MultiArg | None) -> Tensor:
     """What one stage has of a weight of all, where it is."""
     part = weight[stage : stage + 1]
-    return part if target is None else part._unary(laid_in_order(part.uop, target))
+    return part if target is None else part._unary(laid_with_order(part.uop, target))
 
 
 class _Summed(Function):
@@ -174,7 +174,7 @@ class _Begun(Function):
 
     def forward(self, x: Tensor, target: MultiArg | None) -> Tensor:
         x = x.unsqueeze(0)
-        return x if target is None else x._unary(laid_in_order(x.uop, target))
+        return x if target is None else x._unary(laid_with_order(x.uop, target))
 
     def backward(self, grad: Tensor) -> tuple[Tensor, None]:
         return grad.sum(0), None
@@ -185,10 +185,10 @@ class _Sent(Function):
 
     def forward(self, x: Tensor, there: MultiArg, here: MultiArg, turns: tuple[int, int]) -> Tensor:
         self.here, self.send_order = here, turns[1]
-        return x._unary(laid_in_order(x.uop, there, turns[0]))
+        return x._unary(laid_with_order(x.uop, there, turns[0]))
 
     def backward(self, grad: Tensor) -> tuple[Tensor, None, None, None]:
-        return grad._unary(laid_in_order(grad.uop, self.here, self.send_order)), None, None, None
+        return grad._unary(laid_with_order(grad.uop, self.here, self.send_order)), None, None, None
 
 
 def _to_the_next(state: Tensor) -> Tensor:

@@ -51,7 +51,7 @@ class TrainingState:
                 "TrainingState takes the objects that change in a run, by name: "
                 "TrainingState(model=model, ...)"
             )
-        self.chunks = parts
+        self.components = parts
 
     def save(self, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
         """Write all of it. A file of that name stays until the new one is complete and on disk.
@@ -94,7 +94,7 @@ class TrainingState:
         """Give each part what was collected of it besides tensors."""
         for part, (own, rest) in self._states().items():
             if rest or content["parts"][part]:
-                self.chunks[part].load_state_dict({**own, **content["parts"][part]})
+                self.components[part].load_state_dict({**own, **content["parts"][part]})
 
     def resume(self, path: str | os.PathLike[str]) -> bool:
         """Be where the run was that wrote the file; False, and nothing, where there is no such file.
@@ -122,7 +122,7 @@ class TrainingState:
     def _states(self) -> dict[str, tuple[dict[str, Tensor], dict[str, Any]]]:
         """Of each part its tensors, and the rest of its state."""
         found = {}
-        for name, part in self.chunks.items():
+        for name, part in self.components.items():
             state = part.state_dict() if hasattr(part, "state_dict") else get_state_dict(part)
             tensors = {key: value for key, value in state.items() if isinstance(value, Tensor)}
             rest = {key: value for key, value in state.items() if not isinstance(value, Tensor)}

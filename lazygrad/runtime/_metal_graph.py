@@ -49,12 +49,12 @@ class _Slot:
         self.range = (0, len(given))
         self.commands: Any = None
         #: of each command it, and where its integers begin
-        self.outputs: list[tuple[Any, int]] = []
+        self.mutated: list[tuple[Any, int]] = []
         self.regions: list[list[tuple[Any, int]]] = [[] for _ in given]
         self.values: list[list[int]] = [[] for _ in given]
         at = 0
         for number, (_, _, vals) in enumerate(given):
-            self.outputs.append((self.buffer.indirectComputeCommandAtIndex_(number), at))
+            self.mutated.append((self.buffer.indirectComputeCommandAtIndex_(number), at))
             at += APART * len(vals)
         self.tell(given)
 
@@ -72,7 +72,7 @@ class _Slot:
             if now != self.regions[number]:
                 self._write(number, program, now, len(vals))
             if self.values[number] != list(vals):
-                at = self.outputs[number][1]
+                at = self.mutated[number][1]
                 for place, (form, value) in enumerate(zip(program.values, vals, strict=True)):
                     form.pack_into(self.view, at + APART * place, value)
             self.regions[number], self.values[number] = now, list(vals)
@@ -81,7 +81,7 @@ class _Slot:
         """A command, whole. One that was written is reset before, and barriers are set before the command is
         encoded ("MTLIndirectComputeCommand", Apple's documentation of Metal).
         """
-        command, at = self.outputs[number]
+        command, at = self.mutated[number]
         command.reset()
         command.setComputePipelineState_(program.pipeline)
         for index, (memory, offset) in enumerate(places):

@@ -36,7 +36,7 @@ _NOT_AGAIN = frozenset((Ops.COPY, Ops.COLLECTIVE, Ops.LOOP, Ops.CUSTOM, Ops.SORT
 class MemoryOf:
     """The memory that the references of a plan's kernels name.
 
-    parts   leaves that may be parts of other leaves' memory
+    leaves  leaves that may be parts of other leaves' memory
     places  output → its memory
     writes  memory → the kernels that write it in place
     """

@@ -18,7 +18,7 @@ from ..device.world import world
 from ..ir.args import CollectiveArg, MultiArg
 from ..ir.mesh import mesh_axes, span_at
 from ..ir.ops import Ops
-from ..ir.uop import UOp, forget_node, keep_origin
+from ..ir.uop import UOp, keep_origin, unintern
 from ..shape.movement import below_movement, permute, reshape
 from ..shape.rules import shape_of
 from ..shape.sizes import vmax
@@ -77,7 +77,7 @@ def not_found_again(node: UOp) -> None:
     all ranks must plan the same.
     """
     if world().size > 1:
-        forget_node(node)
+        unintern(node)
 
 
 def behind_the_last(node: UOp) -> UOp:

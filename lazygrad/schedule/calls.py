@@ -20,7 +20,7 @@ from ..shape.recipe import Recipe
 from .versions import forward_to
 
 #: The op of a call, which no node has.
-DEFERRED: Any = "put off"
+DEFERRED: Any = "deferred"
 
 #: After so many calls of a recipe whose nodes were asked for, with none between that a list computed, no
 #: call of it is put off any more: that would be a detour.

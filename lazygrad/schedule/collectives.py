@@ -20,7 +20,7 @@ from ..ir.mesh import (
     group_of,
     mesh_axes,
     number_along,
-    rank_at,
+    position_at,
     set_along,
     span_at,
 )
@@ -70,7 +70,7 @@ def _chunks(value: UOp, spans: tuple[Span, ...], device: str, at: list[int], axe
     """
     arg: MultiArg = value.arg
     if not axes:
-        place = rank_at(arg.mesh, at)
+        place = position_at(arg.mesh, at)
         inner = list(spans)
         for axis in arg.axes:
             first = span_at(arg, axis, place)[0]
@@ -92,7 +92,7 @@ def _chunks(value: UOp, spans: tuple[Span, ...], device: str, at: list[int], axe
     if len(pieces) == 1:
         return _chunks(value, pieces[0][0], device, pieces[0][1], axes[1:])
     if len(axes) == 1:  # the parts are joined as they are, on the device that they go to
-        found = [_there(value, inner_spans, rank_at(arg.mesh, there)) for inner_spans, there in pieces]
+        found = [_there(value, inner_spans, position_at(arg.mesh, there)) for inner_spans, there in pieces]
     else:
         found = [_chunks(value, inner_spans, device, there, axes[1:]) for inner_spans, there in pieces]
     return one_after_another(found, axis, device)

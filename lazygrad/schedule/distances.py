@@ -14,7 +14,7 @@ from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp
 from ..shape import shape_of
 from .in_memory import is_materialized
-from .reduces_of_repeated import repeated_axes
+from .reduces_of_broadcasts import repeated_axes
 from .versions import effective
 
 #: So many distances are multiplied, from so many means: what is stored for a block grows with both.

@@ -39,14 +39,14 @@ def may_follow(template: Template, roots: Roots, number: int, others: Sequence[i
     waits = set(kernels_before(kernel)).intersection(others)
     if not waits <= {ref[1] for ref in named}:
         return False
-    touched = [ref for ref in (*kernel.inputs, *_outputs(kernel)) if ref[0] == "view"]
+    touched = [ref for ref in (*kernel.inputs, *_mutated(kernel)) if ref[0] == "view"]
     if any(place is not None and place[0] in others for place in map(output_of, touched)):
         return False  # a part has a name of its own
-    own = {_root(roots, ref) for ref in _outputs(kernel)}
+    own = {_root(roots, ref) for ref in _mutated(kernel)}
     continued = _continued(kernels, number, set(others))
     for other in others:
         read = {_root(roots, ref) for ref in kernels[other].inputs}
-        written = {_root(roots, ref) for ref in _outputs(kernels[other])}
+        written = {_root(roots, ref) for ref in _mutated(kernels[other])}
         if not read.isdisjoint(own | written):
             return False  # what is read of memory is not read again after it was written
         if not (written.isdisjoint(own) or other in waits or other in continued):
@@ -62,7 +62,7 @@ def reads_of(template: Template, number: int, others: Iterable[int]) -> list[Ref
     return [ref for ref in template.kernels[number].inputs if ref[0] == "out" and ref[1] in others]
 
 
-def _outputs(kernel: KernelTemplate) -> list[Ref]:
+def _mutated(kernel: KernelTemplate) -> list[Ref]:
     """The memory that was there before, which a kernel writes."""
     return [output.into for output in kernel.outputs if output.into is not None]
 
@@ -86,7 +86,7 @@ def _continued(kernels: Sequence[KernelTemplate], number: int, others: Container
     """The kernels of a set on whose memory one goes on to write, however many writes before."""
     todo, found = [number], set[int]()
     while todo:
-        for ref in _outputs(kernels[todo.pop()]):
+        for ref in _mutated(kernels[todo.pop()]):
             if ref[0] == "out" and ref[1] in others and ref[1] not in found:
                 found.add(ref[1])
                 todo.append(ref[1])

@@ -36,7 +36,7 @@ class Growth:
 
     polynomials  one for each size; None where any number may stand
     base         the size that is the number itself
-    seen         the three of which it was made; two, where it is a guess
+    known_sizes  the three of which it was made; two, where it is a guess
     planned      whether its plan is known to work
     """
 

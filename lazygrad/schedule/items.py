@@ -84,7 +84,7 @@ def create_schedule(roots: Sequence[UOp]) -> list[ScheduleItem]:
     while sent := _sent_with(kernels).difference(wanted):
         wanted += sent
         kernels = _kernels_below(wanted)
-    return [item_of(node) for node in sorted(kernels, key=_send_order)]
+    return [item_of(node) for node in sorted(kernels, key=_run_order)]
 
 
 def _kernels_below(wanted: Sequence[UOp]) -> list[UOp]:
@@ -96,8 +96,8 @@ def _sent_with(kernels: Sequence[UOp]) -> set[UOp]:
     return {effective(kernel.facts["last_sent"]) for kernel in kernels if "last_sent" in kernel.facts}
 
 
-def _send_order(kernel: UOp) -> tuple[int, int]:
-    return kernel.facts["send_order"]
+def _run_order(kernel: UOp) -> tuple[int, int]:
+    return kernel.facts["run_order"]
 
 
 def _waits_for(node: UOp) -> list[UOp]:

@@ -339,7 +339,7 @@ def _bind(template: Template, asked: Request) -> None:
         node.facts["outputs"] = tuple(weakref.ref(assign) for assign in outputs)
         node.facts["boundaries"] = kernel.boundaries
         node.facts["staged_rows"] = kernel.staged
-        node.facts["send_order"] = count, number
+        node.facts["run_order"] = count, number
         if kernel.ast.op is Ops.COPY and kernel.outputs[0].into is None:
             node.facts["only_copy"] = True
     sent = [

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 
-from ..device.world import ranks_here
+from ..device.world import local_positions
 from ..ir.args import MeshArg, MultiArg, Place
 from ..ir.index import sint
 from ..ir.mesh import Span, is_axis
@@ -50,7 +50,7 @@ def layout(mesh: MeshArg, places: Sequence[Place], ends: Mapping[int, Ends]) -> 
     if 1 in mesh.sizes:
         places = [None if size == 1 else place for size, place in zip(mesh.sizes, places, strict=True)]
         ends = {axis: those for axis, those in ends.items() if axis in places}
-    return MultiArg(mesh, tuple(places), tuple(sorted(ends.items())), ranks_here(mesh.devices))
+    return MultiArg(mesh, tuple(places), tuple(sorted(ends.items())), local_positions(mesh.devices))
 
 
 def copied(mesh: MeshArg) -> MultiArg:
@@ -118,4 +118,4 @@ def whole_spans(value: UOp) -> tuple[Span, ...]:
 
 def all_here(mesh: MeshArg) -> bool:
     """Whether this process has all devices of a mesh."""
-    return len(ranks_here(mesh.devices)) == len(mesh.devices)
+    return len(local_positions(mesh.devices)) == len(mesh.devices)

@@ -42,7 +42,7 @@ from ..target import Target
 from .asking import near
 from .distances import Condition, Terms, is_sum, masked, terms_of
 from .group import numel
-from .reduces_of_repeated import repeated_axes
+from .reduces_of_broadcasts import repeated_axes
 from .split_reduce import STRIP, Blocks, beside, chunks_of, cut_into, over_blocks, within_blocks
 from .versions import effective
 

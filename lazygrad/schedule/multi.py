@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ..device.world import ranks_here, world
+from ..device.world import local_positions, world
 from ..dtype import DType
 from ..ir.args import MultiArg
 from ..ir.device import device_of
@@ -66,10 +66,10 @@ def separated(roots: Sequence[UOp], behind: UOp | None = None) -> list[UOp]:
 
 def _in_send_order(roots: list[UOp], order: list[UOp]) -> list[UOp]:
     """The nodes in an order in which those that have a turn come in it: so ranks send in that order."""
-    turns = [node for node in order if "next_send" in node.facts]
+    turns = [node for node in order if "send_order" in node.facts]
     if not turns:
         return order
-    return toposort_effective([*sorted(turns, key=lambda node: node.facts["next_send"]), *roots])
+    return toposort_effective([*sorted(turns, key=lambda node: node.facts["send_order"]), *roots])
 
 
 def separate_devices(asked: Request) -> Request:
@@ -98,7 +98,7 @@ def layout_of_value(node: UOp) -> MultiArg:
 def _all_here(node: UOp) -> bool:
     """Whether this process has all devices of a value: its parts are then all that it is made of."""
     devices = device_of(node)
-    return isinstance(devices, tuple) and len(ranks_here(devices)) == len(devices)
+    return isinstance(devices, tuple) and len(local_positions(devices)) == len(devices)
 
 
 def laid_like(node: UOp, memory: UOp) -> UOp:
@@ -132,14 +132,14 @@ def sharded(node: UOp, target: MultiArg) -> UOp:
     return multi([in_memory_of_its_own(p, d) for p, d in zip(parts, target.local, strict=True)], target)
 
 
-def laid_in_order(node: UOp, target: MultiArg, turn: int | None = None) -> UOp:
+def laid_with_order(node: UOp, target: MultiArg, turn: int | None = None) -> UOp:
     """A value that several devices hold, laid as said.
 
     turn  ranks send what has an earlier turn first, whatever the order of the results in a graph
     """
     made = UOp(Ops.CONTIGUOUS, node.dtype, (node,), target)
     if turn is not None:
-        made.facts["next_send"] = turn
+        made.facts["send_order"] = turn
     return made
 
 

@@ -42,7 +42,7 @@ from .in_memory import is_materialized
 from .one_pass import FEW_BYTES, OnePasses, Operands
 from .plain import PlainGraph
 from .powers import powers_in
-from .reduces_of_repeated import repeated_axes
+from .reduces_of_broadcasts import repeated_axes
 
 #: Trips through memory of such a value: it is written once, and read by several kernels. With it, what is
 #: predicted for 8 heads of 128 to 1,024, causal and not, is what was measured on Zen 3.

@@ -31,7 +31,7 @@ from .group import Group, numel
 from .in_memory import is_materialized
 from .kernel_ast import AstBuilder
 from .powers import powers_in
-from .reduces_of_repeated import repeated_axes
+from .reduces_of_broadcasts import repeated_axes
 
 #: A kernel with more values inside, or more reductions, is not looked at: an attention with mask, scale, bias
 #: and casts has some 40 and four, and each candidate is lowered to see whether the rule holds.

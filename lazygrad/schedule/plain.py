@@ -25,7 +25,7 @@ from .in_memory import in_order, is_materialized, is_whole
 from .joins import join_rules
 from .moments import Moment, Moments
 from .reduces import LINKS, Chains, merged
-from .reduces_of_repeated import repeat_rules
+from .reduces_of_broadcasts import repeat_rules
 from .selected_terms import selected, selected_products
 from .split_products import split_products
 from .split_reduce import split_reduce
@@ -158,7 +158,7 @@ class Step(NamedTuple):
 
 
 SUMS = Step("sums of sums", merged, "a sum of sums is one sum, where that recomputes little")
-CHOSEN = Step("chosen terms", selected, "a product of which a sum has one term left is that term")
+SELECTED = Step("selected terms", selected, "a product of which a sum has one term left is that term")
 MOMENTS = Step(
     "moments",
     lambda made, moments, node, value: moments.rewritten(made, node, value),
@@ -169,7 +169,7 @@ EXCHANGED = Step(
     lambda node, powers: powers.exchanged(node),
     "a sum over a sum of products is one over a known sum of those",
 )
-REPEATS = Step("repeats", repeat_rules, "no loop runs along an axis on which its source only repeats")
+BROADCASTS = Step("broadcasts", repeat_rules, "no loop runs along an axis on which its source only repeats")
 IM2COL = Step("im2col", im2col, "overlapping windows of small images are read from memory in order")
 PRODUCTS = Step("products", split_products, "on a grid no sum is over more than one product of matrices")
 BLOCKS = Step("blocks", in_blocks, "a long sum of products is a sum over blocks that fit a cache")
@@ -177,9 +177,9 @@ SPLIT = Step("split reduce", split_reduce, "a long reduction to few results is p
 JOINS = Step("joins", join_rules, "parts of a join are copied as they are, or computed by few kernels")
 MEMORY = Step("memory", memory_rules, "no DETACH is left; what is read from memory is a node in memory")
 
-#: What a walk does, in the order in which a node meets it. The first of CHOSEN and MOMENTS that changes a sum
-#: decides; so does the first of those from REPEATS to SPLIT, and of JOINS and MEMORY.
-STEPS = (SUMS, CHOSEN, MOMENTS, EXCHANGED, REPEATS, IM2COL, PRODUCTS, BLOCKS, SPLIT, JOINS, MEMORY)
+#: What a walk does, in the order in which a node meets it. The first of SELECTED and MOMENTS that changes a
+#: sum decides; so does the first of those from BROADCASTS to SPLIT, and of JOINS and MEMORY.
+STEPS = (SUMS, SELECTED, MOMENTS, EXCHANGED, BROADCASTS, IM2COL, PRODUCTS, BLOCKS, SPLIT, JOINS, MEMORY)
 
 #: What is stored or copied, and so meets JOINS and MEMORY.
 _IN_MEMORY = memory_rules.ops()
@@ -215,7 +215,7 @@ def plain(asked: Request, target: Target, choose: bool = False) -> PlainGraph:
             if made is None:
                 made = _on(node, src)
                 graph.selected |= selected_products(made)
-                whole = CHOSEN.made(made) if choose else None
+                whole = SELECTED.made(made) if choose else None
                 whole = whole or MOMENTS.made(made, moments, node, value)
             made = whole or _reduction(EXCHANGED.made(made, powers) or made, target, node in wanted)
             powers.note(made)
@@ -251,7 +251,7 @@ def _reduction(node: UOp, target: Target, is_result: bool) -> UOp:
     reduce = below_movement(node)
     if reduce.op is not Ops.REDUCE_AXIS:
         return node
-    made = REPEATS.made(reduce)
+    made = BROADCASTS.made(reduce)
     if made is not None:
         made = rebased(node, made)
         if is_result and made.op in MOVEMENT:  # it has memory of its own, and no more than it needs

@@ -27,7 +27,7 @@ from ..simplify.validity import has_division, limits, simplified
 from ..target import Target
 from .asking import near
 from .im2col import is_worth_storing
-from .reduces_of_repeated import repeated_axes
+from .reduces_of_broadcasts import repeated_axes
 from .versions import effective
 
 LINKS = MOVEMENT | {Ops.REDUCE_AXIS, Ops.DETACH}

@@ -41,7 +41,7 @@ class Runs:
     original  run → the kernel that runs      again  kernel → its further runs
     time      run → what it takes; None where its kernel must not run again
     users     memory that the plan makes → the runs that make, read or write it
-    kept      the memory of results, which are there in the end
+    cached    the memory of results, which are there in the end
     """
 
     def __init__(self, template: Template, parts: Iterable[int], target: Target) -> None:

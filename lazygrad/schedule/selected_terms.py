@@ -24,7 +24,7 @@ from ..shape.movement import below_movement, expand, movements_on, permute, resh
 from ..shape.rules import shape_of
 from ..shape.sizes import Shape, vmax
 from .in_memory import is_materialized
-from .reduces_of_repeated import repeated_axes
+from .reduces_of_broadcasts import repeated_axes
 
 #: Movements that a sum over a further axis takes part in.
 _ALONG = frozenset((Ops.RESHAPE, Ops.PERMUTE))

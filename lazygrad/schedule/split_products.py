@@ -21,7 +21,7 @@ from ..ir.uop import UOp
 from ..shape.rules import shape_of
 from ..target import Target
 from .asking import near
-from .reduces_of_repeated import repeated_axes
+from .reduces_of_broadcasts import repeated_axes
 
 #: From so many steps on a product is a kernel of its own.
 STEPS = 32

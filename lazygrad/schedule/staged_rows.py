@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
 
 class Rows:
-    """What one kernel keeps: `kept` by value. `ranges`: the loops of its results.
+    """What one kernel keeps: `staged` by value. `ranges`: the loops of its results.
 
     expensive  operations from which on a value that two loops along a row need is kept: those of writing it
                and of reading it again

@@ -114,12 +114,12 @@ class _Writer:
             "kernels": kernels,
             "results": template.results,
             "inner": [[*place, users] for place, users in template.inner.items()],
-            "spared": None
-            if template.rematerialized is None
-            else self._rematerialized(template.rematerialized),
+            "rematerialized": self._rematerialized(template.rematerialized),
         }
 
-    def _rematerialized(self, spared: Rematerialized) -> list[Any]:
+    def _rematerialized(self, spared: Rematerialized | None) -> list[Any] | None:
+        if spared is None:
+            return None
         *numbers, largest = spared
         return [*numbers, [[nbytes, self._origin(origin)] for nbytes, origin in largest]]
 
@@ -180,10 +180,12 @@ class _Reader:
             [self._kernel(*row) for row in self._form["kernels"]],
             [(node, kernel, output) for node, kernel, output in self._form["results"]],
             {(kernel, output): users for kernel, output, users in self._form["inner"]},
-            None if self._form["spared"] is None else self._read_rematerialized(*self._form["spared"]),
+            self._rematerialized(self._form["rematerialized"]),
         )
 
-    def _read_rematerialized(self, *row: Any) -> Rematerialized:
+    def _rematerialized(self, row: list[Any] | None) -> Rematerialized | None:
+        if row is None:
+            return None
         made = Rematerialized(*row)
         return made._replace(largest=tuple([(size, self._origin(place)) for size, place in made.largest]))
 

@@ -28,7 +28,7 @@ class Recipe:
     """Nodes by number: first the inputs, then constants (which are kept), then a row for each that is made.
 
     checks  the numbers of the CHECKs, which are to be told whose call makes them
-    asked   how often nodes were asked for that had been put off (`schedule/calls.py`), since they were not
+    requests  how often nodes were asked for that had been put off (`schedule/calls.py`), since they were not
     """
 
     __slots__ = ("checks", "constants", "requests", "results", "rows")

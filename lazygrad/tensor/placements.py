@@ -10,8 +10,8 @@ class Placement:
     """How a tensor lies on a mesh: for each axis of the mesh a split axis, a copy, or a pending sum.
 
     mesh    the devices
-    places  for each axis of the mesh the number of the axis that is split, None for copies, or the op that
-            combines what is pending
+    placements  for each axis of the mesh the number of the axis that is split, None for copies, or the op
+            that combines what is pending
     """
 
     __slots__ = ("mesh", "placements", "spans")

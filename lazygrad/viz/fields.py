@@ -20,7 +20,7 @@ DEEPEST = 64
 
 
 class FieldError(ValueError):
-    """A value that its field may not have; `place` leads to it, the innermost step first."""
+    """A value that its field may not have; `path` leads to it, the innermost step first."""
 
     def __init__(self, wanted: str, value: Any) -> None:
         shown = repr(value)

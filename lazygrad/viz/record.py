@@ -75,7 +75,7 @@ def record(
 ) -> Recording:
     """Compile a kernel AST and keep what happens.
 
-    asked     the tensor graph that the kernel was cut from, if it is known
+    requested  the tensor graph that the kernel was cut from, if it is known
     planning  what the passes made that cut it (`PlanningRecorder`)
     """
     forms = []
@@ -107,7 +107,7 @@ def record(
 class PlanningRecorder:
     """Keeps what each pass of the latest plan made, where it changed something.
 
-    `forms` are what was made, `asked` the nodes that were asked for.
+    `forms` are what was made, `requested` the nodes that were asked for.
     """
 
     def __init__(self) -> None:

@@ -313,7 +313,7 @@ class Session:
             memory += (memory_number(source), buffer.size, buffer.dtype)
         self.items.append(
             (
-                facts.get("send_order", (-1, 0)),
+                facts.get("run_order", (-1, 0)),
                 row["number"],
                 tuple(memory),
                 facts.get("boundaries", ()),

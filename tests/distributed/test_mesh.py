@@ -25,7 +25,7 @@ def values(*shape: int) -> np.ndarray[Any, Any]:
 
 def test_a_mesh_says_what_it_is() -> None:
     assert repr(GRID) == "Mesh(data=2, model=2: CPU, CPU:1, CPU:2, CPU:3)"
-    assert (GRID.size("model"), GRID.axis("model")) == (2, 1)
+    assert (GRID.size("model"), GRID.axis_number("model")) == (2, 1)
     assert repr(Mesh(2, "x", ("CPU:3", "CPU:1"))) == "Mesh(x=2: CPU:3, CPU:1)"
 
 

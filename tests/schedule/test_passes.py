@@ -182,10 +182,10 @@ def chosen_term() -> UOp:
 
 STEPPED: dict[str, Callable[[], UOp]] = {
     "sums of sums": lambda: memory(4, 5, 6).sum(2).T.sum(1).uop,
-    "chosen terms": chosen_term,
+    "selected terms": chosen_term,
     "moments": lambda: memory(64, 1 << 18).var(1).uop,
     "exchanged sums": weighed_products,
-    "repeats": lambda: memory(3, 1).expand(3, 5).sum(1).uop,
+    "broadcasts": lambda: memory(3, 1).expand(3, 5).sum(1).uop,
     "im2col": lambda: memory(1, 2, 3).conv1d(memory(16, 2, 3), padding=1).uop,
     "products": two_products,
     "blocks": lambda: (memory(4, 1 << 17) @ memory(1 << 17, 4)).uop,
@@ -205,7 +205,7 @@ def test_step(name, golden):
         places.append((by, place))
 
     with observe(see):
-        made = plain(asked, GRID if name == "products" else TARGET, choose=name == "chosen terms")
+        made = plain(asked, GRID if name == "products" else TARGET, choose=name == "selected terms")
     verify(UOp.sink(*made.results), PLAIN)
     promise = next(step.promise for step in STEPS if step.name == name)
     assert name in [by for by, _ in places]

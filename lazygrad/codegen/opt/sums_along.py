@@ -41,7 +41,7 @@ class SumTile(NamedTuple):
 class SumTiling:
     """A contraction with two of its axes as I and J, and a third for the lanes.
 
-    apart   cycles lost where a tile goes on to another row of memory
+    separate  cycles lost where a tile goes on to another row of memory
     """
 
     __slots__ = ("axes", "facts", "inner", "separate", "target", "width")

@@ -100,7 +100,7 @@ class Tiling:
     per_step   how many products of each element a step of the reduction does
     height, length, steps   places of I, of J, and of the reduction
     products   how many there are in the whole kernel
-    apart      cycles lost where a tile goes on to another row of memory; 0 where all that the kernel touches
+    separate   cycles lost where a tile goes on to another row of memory; 0 where all that the kernel touches
                takes at most half of the second cache
     """
 

@@ -107,7 +107,7 @@ class PageMemory:
         if isinstance(base, ReportBuffer):
             self.reports[number] = base.sites, action.item.ast
             return PageBuffer("reports", base.nbytes)
-        written = base in self.replay.outputs
+        written = base in self.replay.mutated
         if base in self.replay.passing:
             return PageBuffer("inner", base.nbytes)
         return PageBuffer("memory", base.nbytes, base if any(base.as_buffer()) else None, written)

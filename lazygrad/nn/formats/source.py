@@ -206,7 +206,7 @@ class Window:
     """Some bytes of a source, read from the first on as far as they are needed.
 
     data   those that have been read; more come at its end
-    place  of what is looked at next
+    offset  of what is looked at next
     """
 
     def __init__(self, source: Source, begin: int = 0, end: int | None = None) -> None:

@@ -34,7 +34,7 @@ _MOST_MAGIC = 64
 class _Storage(Opaque):
     """Memory that tensors of the file share: `size` elements of a dtype (None: bytes of whichever).
 
-    place  of its first byte in the file; None while it is not known
+    offset  of its first byte in the file; None while it is not known
     """
 
     def __init__(self, source: Source, place: int | None, dtype: DType | None, size: int) -> None:

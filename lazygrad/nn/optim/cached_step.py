@@ -29,7 +29,7 @@ class CachedStep:
     """What is known of an optimizer's steps: the key of the last, how often it came, the recipe.
 
     looks    how each tensor looks at its memory: (op, arg) from the tensor down
-    written  the places in the list of tensors of those that are written
+    mutated  the places in the list of tensors of those that are written
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class CachedStep:
         self.times = 0
         self.recipe: Recipe | None = None
         self.looks: list[tuple[Any, ...]] = []
-        self.outputs: list[int] = []
+        self.mutated: list[int] = []
 
 
 _cached: WeakKeys[Any, CachedStep] = WeakKeys()
@@ -72,7 +72,7 @@ def step(optimizer: Any, grads: Sequence[Tensor]) -> bool:
         for tensor, version in zip(memory.tensors, memory.versions, strict=True):
             if not is_still_sole(tensor, version):  # another thread came between
                 return False
-        for place, result in zip(kept.outputs, recipe.results, strict=True):
+        for place, result in zip(kept.mutated, recipe.results, strict=True):
             overwrite(memory.tensors[place], made[result])
     return True
 
@@ -103,7 +103,7 @@ def record(optimizer: Any, grads: Sequence[Tensor]) -> None:
     made = recipe.on(inputs)
     if any(made[place] is not node for place, node in zip(recipe.results, results, strict=True)):
         return
-    kept.recipe, kept.looks, kept.outputs = recipe, looks, [place for place, _ in written]
+    kept.recipe, kept.looks, kept.mutated = recipe, looks, [place for place, _ in written]
     made = recipe.on([*(grad.uop for grad in grads), *memory.nodes, *memory.versions])
     with table_lock:  # the graph is that of the steps before: it is planned already
         for (place, version), result in zip(written, recipe.results, strict=True):

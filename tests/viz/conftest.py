@@ -12,7 +12,7 @@ import pytest
 
 from lazygrad import Tensor, TinyJit, nn
 from lazygrad.schedule.kernelize import clear_templates
-from lazygrad.viz.details import add_details, details
+from lazygrad.viz.details import add_details
 from lazygrad.viz.planning import add_plans
 from lazygrad.viz.server import Server
 from lazygrad.viz.session import Session
@@ -80,9 +80,7 @@ def replayed() -> dict[str, Any]:
         for _ in range(3):
             chained(x)
     rows = session.rows()
-    for row, key in zip(rows["kernels"], session.kernels, strict=True):
-        row["details"] = details(*key)
-    rows["rooflines"] = {}
+    add_details(rows, list(session.kernels), 60)
     return rows
 
 

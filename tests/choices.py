@@ -91,6 +91,8 @@ def _forget_targets(before: dict[str, Any] | None = None) -> dict[str, Any]:
         device = Device[name]
         if device.kind in ("CPU", "CLANG"):
             found[name], device._renderer = device._renderer, (before or {}).get(name)
+        if device.kind == "CPU":
+            vars(device).pop("compiler", None)  # the one that `pinned` names is asked for anew
     return found
 
 

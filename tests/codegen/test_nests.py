@@ -15,6 +15,7 @@ from lazygrad.ir.ops import Ops
 from lazygrad.ir.spec import KERNEL, SpecError, verify
 from lazygrad.ir.uop import UOp
 from lazygrad.renderer.cstyle import CUDARenderer
+from tests.helpers import needs
 
 pytestmark = pytest.mark.choice
 
@@ -72,7 +73,7 @@ def test_nests_have_pieces_together_or_not_at_all():
         assert not any(opt.op is OptOps.THREAD for opt in chosen)
 
 
-@pytest.mark.parametrize("device", ["CPU", "CLANG", "PYTHON"])
+@pytest.mark.parametrize("device", ["CPU", pytest.param("CLANG", marks=needs("clang")), "PYTHON"])
 def test_every_processor_runs_nests(device):
     """One with a row that is kept, one with sums of sums whose lengths depend on each other, one number."""
     with Context(CHECK=1):

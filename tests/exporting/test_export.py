@@ -189,7 +189,9 @@ def test_an_index_out_of_range_raises(path):
     assert fn(Tensor([3, 63])).tolist() == [3.0, 63.0]
 
 
-@pytest.mark.parametrize("device", ["CLANG", "PYTHON", pytest.param("CL", marks=needs("cl"))])
+@pytest.mark.parametrize(
+    "device", [pytest.param("CLANG", marks=needs("clang")), "PYTHON", pytest.param("CL", marks=needs("cl"))]
+)
 def test_other_devices(path, device):
     w = weights(8, 8).to(device).realize()
     fn = exported(lambda x: x @ w, (Tensor.ones(1, 8, device=device).contiguous(),), path)

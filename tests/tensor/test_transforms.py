@@ -133,7 +133,10 @@ def test_examples_draw_different_random_numbers(name: str) -> None:
         vmap(DRAWS[name], randomness="error")(EXAMPLES)
 
 
-@pytest.mark.parametrize("device", ["CPU", "CLANG", "PYTHON", pytest.param("CL", marks=needs("cl"))])
+@pytest.mark.parametrize(
+    "device",
+    ["CPU", pytest.param("CLANG", marks=needs("clang")), "PYTHON", pytest.param("CL", marks=needs("cl"))],
+)
 def test_examples_draw_what_one_call_draws(device: str) -> None:
     def seeded(function: Callable[[], Tensor]) -> Any:
         set_state((5, 2**32 - 6))  # so that the high word changes on the way

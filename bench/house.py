@@ -66,7 +66,7 @@ CORE += [
     f"renderer/{name}" for name in ("llvmir", "python", "__init__.py", "texts.py", "names.py", "scratch.py")
 ]
 CORE += [f"renderer/{name}" for name in ("alignment.py", "fetches.py", "given_text.py")]
-CORE += [f"renderer/{name}" for name in ("matrices.py", "nontemporal.py", "prefetch.py", "tile_prefetch.py")]
+CORE += [f"renderer/{name}" for name in ("matrices.py", "prefetch.py", "tile_prefetch.py")]
 #: Where the rest lies; a folder to which code of the core moves is added here.
 EXTENSIONS = ["renderer", "target", "device", "runtime"]
 #: Whose policies are counted.

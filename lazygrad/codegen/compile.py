@@ -8,21 +8,23 @@ from typing import Any, NamedTuple
 
 from ..config import CHECK
 from ..ir.ops import Ops
-from ..ir.spec import KERNEL, SPECS, verify
+from ..ir.spec import KERNEL, LINEAR, LOOPS, SCHEDULED, TARGET, VECTORS, WIDTHS, Spec, verify
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec, Renderer
 from ..target import Target
 from .axes import kernel_axes
+from .barriers import without_repeated_barriers
 from .direct_kernels import direct_spec, is_direct, linear_form
 from .disjoint_stores import disjoint_threads
 from .estimate import estimate
 from .grid import assign_grid
-from .legalize import legalize
+from .legalize import STEPS
 from .linearize import linearize
 from .loops import loop_of, loop_spec
 from .lower import lower
 from .nest_sums import nest_sums
 from .nests import beside, has_nests, nests_of, opts_of_nests
+from .nontemporal import store_past_caches
 from .one_pass import as_taken, is_one_pass, one_pass_prediction
 from .opt import Loops, Opt, OptOps, apply_opt, apply_opts
 from .opt.facts import Facts
@@ -48,12 +50,18 @@ class Job(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """One step. `promise` says what is true after it; `form` is the number of the form it makes."""
+    """One step.
+
+    spec     what is legal in the form it makes
+    promise  what is true after it
+    native   whether only ops and dtypes of the target are left
+    """
 
     name: str
     run: Callable[[Any, Job], Any]
-    form: int
+    spec: Spec
     promise: str
+    native: bool = False
 
 
 def _apply_opts(sink: UOp, job: Job) -> UOp:
@@ -66,26 +74,35 @@ def _apply_opts(sink: UOp, job: Job) -> UOp:
     return apply_opts(loops, opts, job.target) if opts else sink
 
 
-def _assign_grid(sink: UOp, job: Job) -> UOp:
-    return assign_grid(sink, job.target) if job.target.grid else sink
-
+PAST_CACHES = Pass(
+    "store past caches",
+    lambda uops, job: store_past_caches(uops, job.renderer.target),
+    LINEAR,
+    "STOREs say so that write what no cache would keep until it is read",
+    native=True,
+)
 
 # fmt: off
 PASSES = [
-    Pass("lower", lambda ast, job: disjoint_threads(lowered(ast), job.target), 3,
+    Pass("lower", lambda ast, job: disjoint_threads(lowered(ast), job.target), LOOPS,
          "no VIEW is left; every access is an INDEX, with a validity where it needs one"),
-    Pass("apply opts", _apply_opts, 4, "ranges are split and typed as the Opts say"),
-    Pass("vectorize", lambda sink, job: vectorize(by_warp_groups(sink), job.target), 5,
+    Pass("apply opts", _apply_opts, SCHEDULED, "ranges are split and typed as the Opts say"),
+    Pass("vectorize", lambda sink, job: vectorize(by_warp_groups(sink), job.target), VECTORS,
          "no UPCAST or UNROLL range is left; lanes are as wide as the target's"),
-    Pass("assign grid", _assign_grid, 5, "on a grid, SPECIALs stand for GLOBAL, LOCAL and GROUP ranges"),
-    Pass("nest sums", lambda sink, job: nest_sums(sink, job.target), 5,
+    Pass("assign grid", lambda sink, job: assign_grid(sink, job.target) if job.target.grid else sink, VECTORS,
+         "on a grid, SPECIALs stand for GLOBAL, LOCAL and GROUP ranges"),
+    Pass("nest sums", lambda sink, job: nest_sums(sink, job.target), VECTORS,
          "no float sum adds many times in a row to one accumulator"),
-    Pass("legalize", lambda sink, job: legalize(sink, job.renderer), 6,
-         "only ops and dtypes that the target has"),
-    Pass("separate loops", lambda sink, job: separate_loops(sink), 6,
-         "REDUCEs that share a loop stand in the same loops"),
-    Pass("linearize", lambda sink, job: linearize(sink, job.renderer, job.buffers), 7,
-         "a list in the order of writing; every loop is closed"),
+    *[Pass(step.name, lambda sink, job, step=step: step.on(sink, job.renderer),  # type: ignore[misc]
+           TARGET if step.native else WIDTHS, step.promise, step.native) for step in STEPS],
+    Pass("separate loops", lambda sink, job: separate_loops(sink), TARGET,
+         "REDUCEs that share a loop stand in the same loops", native=True),
+    Pass("linearize", lambda sink, job: linearize(sink, job.renderer, job.buffers), LINEAR,
+         "a list in the order of writing; every loop is closed", native=True),
+    Pass("drop barriers",
+         lambda uops, job: without_repeated_barriers(uops) if job.target.grid else uops, LINEAR,
+         "no BARRIER follows another with nothing shared read in between", native=True),
+    PAST_CACHES,
 ]
 # fmt: on
 
@@ -94,9 +111,11 @@ WRITTEN_PASSES = [
     Pass(
         "linearize",
         lambda ast, job: linear_form(ast, job.renderer, job.applied),
-        7,
+        LINEAR,
         "counted loops that sort by digits, or the steps of a routine or of a user's kernel",
+        native=True,
     ),
+    PAST_CACHES,
 ]
 
 #: Seconds spent in each pass by this process, and "render"; `python -m bench compile` prints them.
@@ -128,15 +147,15 @@ def stages(
         start = time.perf_counter()
         if len(nests) == 1:
             form = step.run(form, job)
-        elif step.form < 7:
+        elif step.spec.form < 7:
             nests = _of_each(nests, step, job)
             if wanted is None or CHECK or step.name in wanted:
                 form = beside(nests)
         else:
-            form = step.run(beside(nests), job)
+            form, nests = step.run(beside(nests), job), nests[:1]  # one list from here on
         stage_times[step.name] = stage_times.get(step.name, 0.0) + time.perf_counter() - start
         if CHECK == 1:
-            verify(form, SPECS[step.form], step.name, renderer.supports if step.form >= 6 else None)
+            verify(form, step.spec, step.name, renderer.supports if step.native else None)
         yield step.name, form
 
 
@@ -157,14 +176,15 @@ def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = No
     ast = as_taken(ast, renderer.target)
     applied: list[Opt] = []
     forms = dict(stages(ast, renderer, opts, applied, wanted=("lower", "apply opts")))
+    *_, program = forms.values()
     start = time.perf_counter()
     if is_direct(ast):
-        spec = direct_spec(ast, renderer, forms["linearize"], applied)
+        spec = direct_spec(ast, renderer, program, applied)
     else:
         scheduled = forms["apply opts"]
         name, cost, axes = scheduled.arg.name, estimate(forms["lower"]), kernel_axes(scheduled)
         axes = () if has_nests(ast) else axes
-        spec = ProgramSpec.of(name, renderer, forms["linearize"], applied, estimates=cost, axes=axes)
+        spec = ProgramSpec.of(name, renderer, program, applied, estimates=cost, axes=axes)
     _require_few_iterations(spec, renderer.target)
     stage_times["render"] = stage_times.get("render", 0.0) + time.perf_counter() - start
     return spec

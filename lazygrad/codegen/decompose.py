@@ -1,4 +1,4 @@
-"""What a target lacks, said in what it has: a table of rules, applied by `graph_rewrite`; part of `legalize`.
+"""What a target lacks, said in what it has: a table of rules, applied by `graph_rewrite`.
 
 A row is (pattern, replacement, condition). `ctx` is what the target has; most rows hold where it lacks the op
 (`lacks`). A row makes nodes that are legal, or that other rows make legal, so the rewriting comes to an end.
@@ -38,8 +38,16 @@ class Abilities:
 
 
 def decompose(sink: UOp, renderer: Renderer) -> UOp:
-    """Every elementwise op in a form that the target has, constants folded on the way."""
-    _refuse_doubles(sink, renderer)
+    """Every elementwise op in a form that the target has, constants folded on the way.
+
+    float64 is the one type that nothing else stands in for: NotImplementedError where the target lacks it.
+    """
+    if not renderer.supports(Ops.ADD, dtypes.float64):
+        if any(node.dtype.scalar_type is dtypes.float64 for node in sink.toposort()):
+            raise NotImplementedError(
+                f"float64 on a device that has none ({renderer.target.name}); "
+                "cast to float32, or compute on CPU"
+            )
     return decomposed(sink, renderer)
 
 
@@ -48,16 +56,6 @@ def decomposed(root: UOp, renderer: Renderer, kept: Iterable[UOp] = ()) -> UOp:
     return graph_rewrite(
         root, decompositions, Abilities(renderer), "decompose", rebuild=same_value, kept=kept
     )
-
-
-def _refuse_doubles(sink: UOp, renderer: Renderer) -> None:
-    """float64 is the one type that nothing else stands in for."""
-    if renderer.supports(Ops.ADD, dtypes.float64):
-        return
-    if any(node.dtype.scalar_type is dtypes.float64 for node in sink.toposort()):
-        raise NotImplementedError(
-            f"float64 on a device that has none ({renderer.target.name}); cast to float32, or compute on CPU"
-        )
 
 
 x, y, z = UPat.var("x"), UPat.var("y"), UPat.var("z")

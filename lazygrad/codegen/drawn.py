@@ -17,6 +17,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..renderer import Renderer
 from ..target import Target
+from .barriers import without_repeated_barriers
 from .grid import assign_grid
 from .linearize import linearize
 from .nest_sums import nest_sums
@@ -158,6 +159,7 @@ def _price(loops: Loops, opts: Sequence[Opt], target: Target) -> tuple[float, in
     sink = vectorize(by_warp_groups(loops.finished()), target)
     sink = assign_grid(sink, target) if target.grid else sink
     uops = linearize(separate_loops(nest_sums(sink, target)), _Anything(target))
+    uops = without_repeated_barriers(uops)
     if target.loop_iterations and all_iterations(uops) > target.loop_iterations:
         return math.inf, len(uops)
     return predict(uops, target), len(uops)

@@ -9,8 +9,6 @@ arithmetic on bits: no branches, no tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from ..dtype import DType, PtrDType, dtypes
 from ..ir.ops import ALU, COMPARISONS, Ops
 from ..ir.uop import UOp
@@ -24,9 +22,9 @@ _EXACT = frozenset((Ops.NEG, Ops.MAX, Ops.MIN, Ops.WHERE, Ops.TRUNC, Ops.FMOD))
 class Emulation:
     """`emulated`: types whose arithmetic is done in float32; `stored`: types the target loads and casts."""
 
-    def __init__(self, present: Iterable[DType], renderer: Renderer) -> None:
-        self.emulated = {d for d in present if not renderer.supports(Ops.ADD, d)}
-        self.stored = {d for d in present if renderer.supports(Ops.LOAD, d)}
+    def __init__(self, renderer: Renderer) -> None:
+        self.emulated = {d for d in NARROW if not renderer.supports(Ops.ADD, d)}
+        self.stored = {d for d in NARROW if renderer.supports(Ops.LOAD, d)}
         self.flushes = renderer.target.flushes
         self.narrowed: dict[tuple[UOp, DType], UOp] = {}  #: a number that is of a type → it in that type
 

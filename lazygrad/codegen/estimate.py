@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from ..ir.index import sint
 from ..ir.nest import ranges_of
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp, toposort
+from ..ir.walks import in_loops
 from ..renderer import Estimates
 from ..shape import smin
 from ..shape.sizes import vmax
@@ -51,16 +53,12 @@ def executed(uops: Sequence[UOp]) -> int:
         lambda node: () if node.op is Ops.LOAD else node.src,
     )
     beside = set(addresses)
-    operations, times, outer = 0, 1, list[int]()
-    for node in uops:
-        if node.op is Ops.RANGE:
-            outer.append(times)
-            times *= iterations_of(node)
-        elif node.op is Ops.ENDRANGE:
-            times = outer.pop()
-        elif node.op is Ops.SPECIAL:
-            times *= vmax(node.arg[1])
+    operations, threads = 0, 1
+    for node, around in in_loops(uops):
+        if node.op is Ops.SPECIAL:
+            threads *= vmax(node.arg[1])
         elif node not in beside and _is_arithmetic(node):
+            times = threads * math.prod(map(iterations_of, around))
             operations += times * node.dtype.count * (2 if node.op is Ops.MULACC else 1)
     return operations
 

@@ -20,11 +20,9 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..target import Target
 from .checks import checked_where
-from .fetch import fetch_copies
-from .fill import fill_together
 from .partial_results import share
-from .pipeline_stages import pipeline_stages
 from .ranges import only_where, stride, typical
+from .staging import fetch_copies, fill_together, pipeline_stages
 
 #: Neighbouring threads that look at places so many bytes apart at most share lines of memory.
 FOLLOWING = 16

@@ -1,5 +1,5 @@
-"""Neighbours that a thread loads one by one are loaded as a vector, as wide as the target has: a part of
-`legalize`, where lanes are scalars.
+"""Neighbours that a thread loads one by one are loaded as a vector, as wide as the target has, where lanes
+are scalars.
 
     a = data1[i]; b = data1[i+1]; c = data1[i+2]; d = data1[i+3]      with i a multiple of 4
 becomes

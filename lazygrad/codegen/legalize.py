@@ -12,7 +12,7 @@ What a renderer may rely on in form 6:
 - bfloat16 and the fp8s, and half where the target lacks it, are read and written as integers (emulate.py).
   No CAST is from or to half but of float32.
 
-What `legalize` asks of a renderer, `renderer.supports(op, dtype)`, with the scalar dtype of the operands:
+What legalizing asks of a renderer, `renderer.supports(op, dtype)`, with the scalar dtype of the operands:
 
 - any elementwise op but CAST: it means on every input what `ir.ops` says. MAX and MIN give NaN if either is
   NaN and the first of equals, EXP and its like are within BOUNDS;
@@ -23,41 +23,76 @@ What `legalize` asks of a renderer, `renderer.supports(op, dtype)`, with the sca
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 from ..ir.ops import Ops
-from ..ir.rewrite import graph_rewrite, transform
+from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..renderer import Renderer
 from .checks import short_conditions
 from .decompose import decompose
 from .emulate import NARROW, Emulation
 from .join_loads import join_loads
-from .products import form_multiply_add, packs
+from .products import form_multiply_add
 from .split_lanes import split_lanes
 from .warp_groups import with_indices
 from .widths import choose_width
-from .words import load_words
+from .words import pack_bits
 
 
-def legalize(sink: UOp, renderer: Renderer, *, multiply_add: bool = True) -> UOp:
-    """The same computation in the ops and dtypes of the renderer's target.
+class Step(NamedTuple):
+    """A step of legalizing, one walk; left out where nothing in the kernel, or its target, asks for it.
 
-    Each step is one walk, left out where nothing in the graph asks for it. `multiply_add=False` keeps
-    products and sums apart also where they could fuse.
+    promise  what is true after it
+    native   whether all of a kernel is what its target has from then on
+    asks     ops and dtypes of which one asks for it; none: it is always done
+    scalars  whether it is for targets whose vectors only load and store
     """
-    order = sink.toposort()
-    ops = {node.op for node in order}
-    narrow = {node.dtype.scalar_type for node in order}.intersection(NARROW)
-    sink = transform(sink, choose_width, "choose widths", order=order)
-    if Ops.CHECK in ops:
-        sink = short_conditions(sink)
-    if Ops.PACK in ops:
-        sink = graph_rewrite(load_words(sink), packs, name="pack bits")
-    if narrow:
-        sink = transform(sink, Emulation(narrow, renderer).change, "emulate narrow floats")
-    sink = decompose(sink, renderer)
-    if renderer.target.vector_bytes == 0:
-        sink = split_lanes(sink, renderer)
-        sink = join_loads(with_indices(sink) if Ops.WMMA in ops else sink, renderer)
-    if multiply_add:
-        sink = form_multiply_add(sink, renderer)
+
+    name: str
+    run: Callable[[UOp, Renderer], UOp]
+    promise: str
+    native: bool = True
+    asks: frozenset[Any] = frozenset()
+    scalars: bool = False
+
+    def on(self, sink: UOp, renderer: Renderer) -> UOp:
+        """What it makes of a kernel."""
+        if self.scalars and renderer.target.vector_bytes:
+            return sink
+        if self.asks:
+            order = sink.toposort()
+            if self.asks.isdisjoint({n.op for n in order} | {n.dtype.scalar_type for n in order}):
+                return sink
+        return self.run(sink, renderer)
+
+
+# fmt: off
+#: In this order.
+STEPS = [
+    Step("choose widths", lambda sink, _: transform(sink, choose_width, "choose widths"),
+         "every integer has a width", native=False),
+    Step("short conditions", lambda sink, _: short_conditions(sink),
+         "no condition asks again what a CHECK says", native=False, asks=frozenset((Ops.CHECK,))),
+    Step("pack bits", lambda sink, _: pack_bits(sink),
+         "what is packed is a word", native=False, asks=frozenset((Ops.PACK,))),
+    Step("emulate narrow floats",
+         lambda sink, renderer: transform(sink, Emulation(renderer).change, "emulate narrow floats"),
+         "arithmetic on floats that the target has", native=False, asks=frozenset(NARROW)),
+    Step("decompose", decompose, "only ops and dtypes that the target has"),
+    Step("split lanes", split_lanes, "no arithmetic on vectors, where the target has none", scalars=True),
+    Step("place matrices", lambda sink, _: with_indices(sink),
+         "WMMAs say where matrices lie", asks=frozenset((Ops.WMMA,)), scalars=True),
+    Step("join loads", join_loads, "neighbours are loaded as vectors", scalars=True),
+    Step("form multiply-add", form_multiply_add,
+         "a product that is only added to is a MULACC, where the target has it"),
+]
+# fmt: on
+
+
+def legalize(sink: UOp, renderer: Renderer) -> UOp:
+    """The same computation in the ops and dtypes of the renderer's target."""
+    for step in STEPS:
+        sink = step.on(sink, renderer)
     return sink

@@ -29,8 +29,8 @@ from .constants import lane_of
 from .late_sums import Chain, late_sums
 from .leader_thread import Guard, guard_leader_thread
 from .nest_sums import is_float_sum
-from .pipeline_stages import is_begun, is_pipelined
 from .products import DOTS, accumulate, is_first_dot, is_masked_product, is_of_warps
+from .staging import is_begun, is_pipelined
 
 #: Where each kind of declaration stands at the head of the list.
 HEAD = {Ops.DEFINE_GLOBAL: 0, Ops.DEFINE_VAR: 1, Ops.CONST: 2, Ops.DEFINE_LOCAL: 3, Ops.SPECIAL: 4}
@@ -103,7 +103,7 @@ class _Writer:
                     self.late_in.setdefault(level.src[1], []).append(level)
         self.block(body)
         head = sorted(self.head, key=lambda u: (HEAD[u.op], order_in_head(u)))
-        return head + _without_repeated_barriers(self.body)
+        return head + self.body
 
     # *** writing
 
@@ -502,54 +502,9 @@ def updates_in_branches(nodes: list[UOp]) -> dict[UOp, list[UOp]]:
     return found
 
 
-def _without_repeated_barriers(body: list[UOp]) -> list[UOp]:
-    """The list without BARRIERs that another follows before anything shared is read, or a loop turns in which
-    that happens; nor the WAITs before them.
-    """
-    meeting = _loops_that_meet(body)
-    remaining: list[UOp] = []
-    follows = False
-    branches = 0
-    dropped = False  # the BARRIER that was met last
-    for node in reversed(body):
-        branches += (node.op is Ops.ENDIF) - (node.op is Ops.IF)
-        if node.op is Ops.BARRIER:
-            dropped = follows
-            if dropped:
-                continue
-            follows = branches == 0
-        elif node.op is Ops.WAIT and dropped:
-            continue
-        elif _reads_local(node) or node in meeting or (node.op is Ops.ENDRANGE and node.src[0] in meeting):
-            follows = False
-        remaining.append(node)
-    remaining.reverse()
-    return remaining
-
-
-def _loops_that_meet(body: list[UOp]) -> set[UOp]:
-    """The RANGEs of loops in which threads wait for each other, or read what they share."""
-    found: set[UOp] = set()
-    opened: list[UOp] = []
-    for node in body:
-        if node.op is Ops.RANGE:
-            opened.append(node)
-        elif node.op is Ops.ENDRANGE:
-            opened.pop()
-        elif node.op is Ops.BARRIER or _reads_local(node):
-            found.update(opened)
-    return found
-
-
 def _terms(value: UOp) -> list[UOp]:
     """What a sum of WMMAs adds up, in order."""
     return [value] if value.op is Ops.WMMA else [term for source in value.src for term in _terms(source)]
-
-
-def _reads_local(node: UOp) -> bool:
-    if node.op is Ops.WMMA:
-        return bool(node.arg.columns)
-    return node.op is Ops.LOAD and node.src[0].src[0].op is Ops.DEFINE_LOCAL
 
 
 def _is_pure(node: UOp) -> bool:

@@ -16,6 +16,7 @@ from ..ir.index import bounds
 from ..ir.ops import ELEMENTWISE, LANEWISE, OPS, Ops, execute
 from ..ir.own import MOST_TURNS
 from ..ir.uop import UOp
+from ..ir.walks import in_loops
 from ..target import Core, Launch, Target
 from .cost_model import PRODUCTS, Loop, cycles, guessing, issued
 from .ranges import data_dependent
@@ -134,14 +135,8 @@ def iterations_of(loop: UOp) -> int:
 
 def all_iterations(uops: Sequence[UOp]) -> int:
     """How many turns the loops of one thread take together at most, loops inside of others included."""
-    total, inside = 0, [1]
-    for u in uops:
-        if u.op is Ops.RANGE:
-            inside.append(inside[-1] * iterations_of(u))
-            total += inside[-1]
-        elif u.op is Ops.ENDRANGE:
-            inside.pop()
-    return total
+    loops = [[*around, u] for u, around in in_loops(uops) if u.op is Ops.RANGE]
+    return sum(math.prod(map(iterations_of, each)) for each in loops)
 
 
 def _size(size: UOp, places: dict[UOp, int]) -> int:

@@ -1,15 +1,12 @@
-"""Products that are added: MULACC and DOT, formed where a target has them. A part of `legalize`."""
+"""Products that are added: MULACC and DOT, formed where a target has them."""
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections import Counter
 from collections.abc import Sequence
 
 from ..dtype import dtypes
 from ..ir.ops import Ops
-from ..ir.pattern import PatternMatcher, UPat
 from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..renderer import Renderer
@@ -94,18 +91,6 @@ def is_masked_product(value: UOp) -> bool:
 
 
 # *** sums of products of packed numbers
-
-
-def packed(n: UOp) -> UOp:
-    """PACK as what it does to the bits of its sources: each shifted to its place."""
-    parts, dtype = n.src, n.dtype
-    nbytes = parts[0].dtype.scalar_type.itemsize
-    narrow = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32}[nbytes].vec(dtype.count)
-    words = [part.bitcast(narrow).cast(dtype) << 8 * nbytes * i for i, part in enumerate(parts)]
-    return functools.reduce(operator.or_, words)
-
-
-packs = PatternMatcher([(UPat(Ops.PACK, name="n"), packed)])
 
 
 #: Sums of products of packed numbers.

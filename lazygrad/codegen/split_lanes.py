@@ -1,4 +1,4 @@
-"""Vectors only load and store: arithmetic on them is done lane by lane. A part of `legalize`."""
+"""Vectors only load and store: arithmetic on them is done lane by lane."""
 
 from __future__ import annotations
 

@@ -101,4 +101,4 @@ def with_indices(sink: UOp) -> UOp:
         loads = [word.src[0] if word.op is Ops.BITCAST else word for word in src[:-1]]
         return node.replace(src=(*(load.src[0] for load in loads), src[-1]))
 
-    return transform(sink, placed, "place panels")
+    return transform(sink, placed, "place matrices")

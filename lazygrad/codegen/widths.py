@@ -1,4 +1,4 @@
-"""Index arithmetic becomes int32 or int64: the first step of `legalize`.
+"""Index arithmetic becomes int32 or int64: the first step of legalizing.
 
 Before, `dtypes.index` is an unbounded integer. After, every such node is an int32 where its bounds and
 those of what it is made of fit, else an int64.

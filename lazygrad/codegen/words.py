@@ -1,4 +1,4 @@
-"""Neighbours that are packed in a word are loaded as that word: a part of `legalize`.
+"""PACK becomes what it does to bits; neighbours that are packed in a word are loaded as that word.
 
     pack(temp0[i], temp0[i+1])     with i a multiple of 2
 becomes
@@ -9,18 +9,34 @@ Only from memory that a workgroup shares: it is the kernel's own, and begins whe
 
 from __future__ import annotations
 
+import functools
+import operator
+
 from ..dtype import DType, dtypes
 from ..ir.nest import is_shared
 from ..ir.ops import Ops
-from ..ir.rewrite import transform
+from ..ir.pattern import PatternMatcher, UPat
+from ..ir.rewrite import graph_rewrite, transform
 from ..ir.uop import UOp
 from ..renderer.alignment import multiple_of
 from .constants import lane_of
 
 
-def load_words(sink: UOp) -> UOp:
-    """The kernel with PACKs of neighbours in the place of a LOAD of each."""
-    return transform(sink, _loaded, "load words")
+def pack_bits(sink: UOp) -> UOp:
+    """The kernel without PACK: a LOAD of a word where its parts are neighbours, else shifts."""
+    return graph_rewrite(transform(sink, _loaded, "load words"), packs, name="pack bits")
+
+
+def packed(n: UOp) -> UOp:
+    """PACK as what it does to the bits of its sources: each shifted to its place."""
+    parts, dtype = n.src, n.dtype
+    nbytes = parts[0].dtype.scalar_type.itemsize
+    narrow = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32}[nbytes].vec(dtype.count)
+    words = [part.bitcast(narrow).cast(dtype) << 8 * nbytes * i for i, part in enumerate(parts)]
+    return functools.reduce(operator.or_, words)
+
+
+packs = PatternMatcher([(UPat(Ops.PACK, name="n"), packed)])
 
 
 def _loaded(node: UOp, src: tuple[UOp, ...]) -> UOp | None:

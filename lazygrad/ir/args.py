@@ -9,6 +9,8 @@ from .ops import Ops
 
 #: The name of one device, or the names of several that hold one tensor in parts or copies.
 Devices = str | tuple[str, ...]
+#: Of a STORE in a linear program: it goes past the caches.
+NONTEMPORAL = "nontemporal"
 
 
 class AxisType(Member):

@@ -33,6 +33,7 @@ from ..ir.args import AxisType
 from ..ir.index import bounds
 from ..ir.ops import ELEMENTWISE, LANEWISE, OPS, Ops, execute
 from ..ir.uop import UOp
+from ..ir.walks import in_loops
 from ..target import Target
 
 #: From so many instructions for a line on, a kernel computes much of it: a copy loses by asking for lines.
@@ -47,19 +48,14 @@ def prefetched_loads(uops: Sequence[UOp], target: Target) -> dict[UOp, int]:
 def _of_products(uops: Sequence[UOp], target: Target) -> dict[UOp, int]:
     if not target.memory.prefetched:
         return {}
-    open_loops: list[UOp] = []
     loads: dict[UOp, list[UOp]] = {}
     iterations: dict[UOp, tuple[UOp, ...]] = {}
-    for node in uops:
-        if node.op is Ops.RANGE:
-            open_loops.append(node)
-        elif node.op is Ops.ENDRANGE:
-            open_loops.pop()
-        elif node.op is Ops.LOAD and node.src[0].op is Ops.INDEX:
+    for node, around in in_loops(uops):
+        if node.op is Ops.LOAD and node.src[0].op is Ops.INDEX:
             loads.setdefault(node.src[0].src[0], []).append(node)
-            iterations[node] = tuple(open_loops)
+            iterations[node] = tuple(around)
     found = {
-        buffer: sum([_nbytes(load) for load in some])
+        buffer: sum([load.dtype.itemsize for load in some])
         for buffer, some in loads.items()
         if _is_read_once(buffer, some, iterations)
     }
@@ -77,10 +73,6 @@ def bytes_of(buffer: UOp) -> int:
     """The bytes of a buffer; 0 of what is none."""
     dtype = buffer.dtype
     return dtype.size * dtype.base.itemsize if isinstance(dtype, PtrDType) else 0
-
-
-def _nbytes(load: UOp) -> int:
-    return load.dtype.count * load.dtype.scalar_type.itemsize
 
 
 def _is_read_once(buffer: UOp, loads: list[UOp], turns: dict[UOp, tuple[UOp, ...]]) -> bool:
@@ -124,12 +116,12 @@ class _Walk:
 
     def lines(self, line: int) -> float:
         """How many it loads in a turn."""
-        return sum(map(_nbytes, (load for loads in self.loads.values() for load in loads))) / line
+        return sum(load.dtype.itemsize for loads in self.loads.values() for load in loads) / line
 
     def row_of(self, buffer: UOp) -> int | None:
         """Bytes that it walks from end to end; None if it leaves much of the buffer out or turns back."""
         loads, loop = self.loads[buffer], self.around[-1]
-        nbytes, item = sum(map(_nbytes, loads)), _nbytes(loads[0]) // loads[0].dtype.count
+        nbytes, item = sum(load.dtype.itemsize for load in loads), loads[0].dtype.scalar_type.itemsize
         if not all(_step(load.src[0].src[1], loop) == nbytes // item for load in loads):
             return None
         if not all(any(loop in load.src[0].src[1].toposort() for load in loads) for loop in self.around):

@@ -32,6 +32,7 @@ from typing import NamedTuple
 from ..ir.args import AxisType
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..ir.walks import in_loops
 from ..target import Target
 from .prefetch import bytes_of, iterations_of
 
@@ -93,17 +94,12 @@ def tile_prefetches(uops: Sequence[UOp], target: Target) -> dict[UOp, Ask]:
     if not target.memory.prefetches_tile:
         return {}
     paths: dict[UOp, Path] = {}
-    open_loops: list[UOp] = []
     products: Counter[UOp] = Counter()
-    for node in uops:
-        if node.op is Ops.RANGE:
-            open_loops.append(node)
-        elif node.op is Ops.ENDRANGE:
-            open_loops.pop()
-        elif node.op in (Ops.LOAD, Ops.STORE) and node.src[0].op is Ops.INDEX:
-            paths[node] = tuple(open_loops)
-        elif node.op in _PRODUCTS and open_loops:
-            products[open_loops[-1]] += 1
+    for node, around in in_loops(uops):
+        if node.op in (Ops.LOAD, Ops.STORE) and node.src[0].op is Ops.INDEX:
+            paths[node] = tuple(around)
+        elif node.op in _PRODUCTS and around:
+            products[around[-1]] += 1
     found: dict[UOp, Ask] = {}
     for memory in dict.fromkeys(node.src[0].src[0] for node in paths if node.op is Ops.LOAD):
         loads = [node for node in paths if node.op is Ops.LOAD and node.src[0].src[0] is memory]

@@ -89,13 +89,13 @@ def record(
     before: Any = ast
     with observe(noting(recorded)):
         for name, value in stages(ast, renderer, opts, applied):
-            made = tuple(value) if isinstance(value, list) else value
             if name == "apply opts" and not has_nests(ast):
                 recorded.extend(_each_opt(before, applied, renderer))
-            if made is not before or not isinstance(made, UOp):
+            if value is not before:
                 promise = promises[name]
-                forms.append(Form(promise.form, name, promise.promise, made, tuple(recorded)))
-            before = made
+                made = tuple(value) if isinstance(value, list) else value
+                forms.append(Form(promise.spec.form, name, promise.promise, made, tuple(recorded)))
+            before = value
             recorded.clear()
     spec = compile_kernel(ast, renderer, applied)
     predicted = prediction_of(ast, renderer.target, applied)

@@ -23,7 +23,7 @@ def test_every_pass_is_timed_and_promises_something():
     names = [name for name, _ in stages(SEVEN["softmax"](), RENDERER)]
     assert names == [step.name for step in PASSES] == list(compiling.stage_times)
     assert all(step.promise for step in PASSES)
-    assert [step.form for step in PASSES] == sorted(step.form for step in PASSES)
+    assert [step.spec.form for step in PASSES] == sorted(step.spec.form for step in PASSES)
 
 
 def test_the_record_of_a_program():

@@ -58,7 +58,7 @@ def test_kernels_of_many_sines_stay_below_the_targets_operations():
     assert 3 <= len(kernels) <= 6
     for item in kernels:
         forms = dict(stages(item.ast, renderer))
-        operations = sum(u.op in ELEMENTWISE for u in forms["legalize"].toposort())
+        operations = sum(u.op in ELEMENTWISE for u in forms["form multiply-add"].toposort())
         assert operations <= renderer.target.max_ops
 
 

@@ -54,9 +54,9 @@ def command(tmp_path: Path, script: str, *words: str) -> subprocess.CompletedPro
 def test_every_form_is_recorded_in_order():
     forms = dot().forms
     assert [form.name for form in forms] == [
-        "schedule", "lower", "apply opts", "vectorize", "legalize", "linearize", "render",
+        "schedule", "lower", "apply opts", "vectorize", "choose widths", "decompose", "linearize", "render",
     ]  # fmt: skip
-    assert [form.number for form in forms] == [2, 3, 4, 5, 6, 7, 8]
+    assert [form.number for form in forms] == [2, 3, 4, 5, 5, 6, 7, 8]
     assert "void r_2_4(" in str(forms[-1].value)
     assert [form.promise for form in forms if form.name == "linearize"] == [
         "a list in the order of writing; every loop is closed"
@@ -67,7 +67,7 @@ def test_a_rewrite_names_its_rule_and_where_it_is_written():
     forms = {form.name: form for form in dot().forms}
     (opt,) = forms["apply opts"].rewrites
     assert opt.rule == "Opt(op=OptOps.UNROLL, axis=0, amount=4)"
-    (rewritten,) = (step for step in forms["legalize"].rewrites if step.before.op is Ops.EXP2)
+    (rewritten,) = (step for step in forms["decompose"].rewrites if step.before.op is Ops.EXP2)
     file, line = rewritten.location.rsplit(":", 1)
     assert file == "lazygrad/codegen/decompose.py"
     source = (ROOT / file).read_text(encoding="utf-8").splitlines()

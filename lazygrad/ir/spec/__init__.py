@@ -6,7 +6,7 @@
 from .checks import Check, Spec
 from .kernel import KERNEL
 from .linear import LINEAR
-from .loops import LOOPS, SCHEDULED, TARGET, VECTORS
+from .loops import LOOPS, SCHEDULED, TARGET, VECTORS, WIDTHS
 from .tensor import PLAIN, TENSOR
 from .verifier import SpecError, Supports, verify
 
@@ -25,6 +25,7 @@ __all__ = [
     "TARGET",
     "TENSOR",
     "VECTORS",
+    "WIDTHS",
     "Check",
     "Spec",
     "SpecError",

@@ -223,12 +223,10 @@ _vectors: dict[Ops, Check] = {
     **dict.fromkeys(ELEMENTWISE, elementwise),
 }
 VECTORS = Spec(5, "vector code", _vectors)
-TARGET = Spec(
-    6,
-    "target code",
-    {
-        op: no_index(both(sources(_BUFFERS, None, None, least=2), _index) if op is Ops.INDEX else check)
-        for op, check in _vectors.items()
-        if op is not Ops.PACK
-    },
-)
+_widths: dict[Ops, Check] = {
+    op: no_index(both(sources(_BUFFERS, None, None, least=2), _index) if op is Ops.INDEX else check)
+    for op, check in _vectors.items()
+}
+#: Form 5 on its way to 6: every integer has a width.
+WIDTHS = Spec(5, "vector code, of widths", _widths)
+TARGET = Spec(6, "target code", {op: check for op, check in _widths.items() if op is not Ops.PACK})

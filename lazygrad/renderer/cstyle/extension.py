@@ -6,6 +6,7 @@ A lane of a vector bool is a mask, 0 or -1, as wide as what was compared; in mem
 from __future__ import annotations
 
 from ...dtype import DType, PtrDType, dtypes
+from ...ir.args import NONTEMPORAL
 from ...ir.ops import ANY_ORDER, Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
@@ -274,7 +275,7 @@ ROWS = (
             (UPat(Ops.DEFINE_ACC), define_mask, lambda node: _is_mask(node.dtype)),
             (UPat(Ops.LOAD), load_masked, _has_mask),
             (UPat(Ops.LOAD), load_bytes, lambda node: _is_mask(node.dtype)),
-            (UPat(Ops.STORE), store(past_caches), lambda ctx, node: node in ctx.nontemporal),
+            (UPat(Ops.STORE), store(past_caches), lambda node: node.arg == NONTEMPORAL),
             (UPat(Ops.STORE), store_masked, _has_mask),
             (UPat(Ops.STORE), store(bytes_to), lambda node: _is_mask(node.src[1].dtype)),
             (UPat(Ops.IF), branch_of_any, lambda node: node.src[0].dtype.count > 1),

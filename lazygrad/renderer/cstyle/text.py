@@ -6,13 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 
 from ...dtype import ConstType, DType, dtypes
-from ...ir.args import AxisType
+from ...ir.args import NONTEMPORAL, AxisType
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp
 from ...target import Target
 from .. import parameters
 from ..names import Names, carried_accumulators, loop_names
-from ..nontemporal import nontemporal_stores
 from ..texts import Writer
 from .dialect import Dialect
 from .functions import Functions
@@ -34,7 +33,7 @@ class Text(Writer):
 
     def __init__(self, dialect: Dialect, name: str, uops: Sequence[UOp], target: Target) -> None:
         self.row, self.name, self.uops, self.target = dialect, name, uops, target
-        self.nontemporal = nontemporal_stores(uops, target)
+        self.nontemporal = any(node.arg == NONTEMPORAL for node in uops)
         self.functions = Functions(dialect)
         self.lines: list[str] = []
         self.scratch = 0  # bytes of tiles too large for the stack

@@ -6,6 +6,7 @@ A bool is a byte in memory; every access promises the alignment of an element.
 from __future__ import annotations
 
 from ...dtype import DType, PtrDType, dtypes
+from ...ir.args import NONTEMPORAL
 from ...ir.expression import buffer_name
 from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
@@ -309,7 +310,7 @@ ROWS = PatternMatcher(
         (UPat(Ops.LOAD), load_lanes, _has_mask),
         (UPat(Ops.LOAD), load_where_valid),
         (UPat(Ops.PREFETCH), prefetch),
-        (UPat(Ops.STORE), store_later, lambda ctx, node: node in ctx.nontemporal),
+        (UPat(Ops.STORE), store_later, lambda node: node.arg == NONTEMPORAL),
         (UPat(Ops.STORE), store, _is_valid),
         (UPat(Ops.STORE), store_one_lane, lambda node: _only_lane(node.src[0].src[2]) is not None),
         (UPat(Ops.STORE), store_lanes, _has_mask),

@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...dtype import DType, dtypes
-from ...ir.args import AxisType
+from ...ir.args import NONTEMPORAL, AxisType
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target
 from .. import parameters
 from ..names import Names, carried_accumulators, loop_names, totals_of_sums
-from ..nontemporal import nontemporal_stores
 from ..prefetch import prefetched_loads
 from ..texts import Writer
 from ..tile_prefetch import tile_prefetches
@@ -52,7 +51,7 @@ class Text(Writer):
         self.declared: dict[str, None] = {}
         self.functions: dict[str, None] = {}  # whole ones, that the kernel calls
         self.scratch: list[tuple[str, int]] = []  # tiles too large for the stack, and their bytes
-        self.nontemporal = nontemporal_stores(uops, target)
+        self.nontemporal = any(node.arg == NONTEMPORAL for node in uops)
         #: LOAD → how many bytes behind its place are asked for too.
         self.prefetched = prefetched_loads(uops, target)
         #: LOAD → what is packed next, and asked for beside it.

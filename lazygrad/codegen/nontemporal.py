@@ -18,48 +18,37 @@ Measured in docs/performance.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
-from ..ir.index import bounds
+from ..ir.args import NONTEMPORAL
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..ir.walks import in_loops
+from ..renderer.alignment import multiple_of
+from ..renderer.prefetch import bytes_of, iterations_of
 from ..target import Target
-from .alignment import multiple_of
-from .prefetch import bytes_of
 
 
-def nontemporal_stores(uops: Sequence[UOp], target: Target) -> frozenset[UOp]:
-    """The STOREs of a linear program that should go past the target's caches."""
+def store_past_caches(uops: list[UOp], target: Target) -> list[UOp]:
+    """The linear program in which the STOREs say so that should go past the target's caches."""
     if not target.past_caches or not target.memory.caches:
-        return frozenset()
-    iterations: list[int] = []  # of the loops that are open
+        return uops
     stored: dict[UOp, int] = {}
     read: set[UOp] = set()
     found: list[UOp] = []
-    for node in uops:
-        if node.op is Ops.RANGE:
-            iterations.append(
-                max(bounds(node.src[-1])[1] - bounds(node.src[0])[0], 0) if len(node.src) > 1 else 1
-            )
-        elif node.op is Ops.ENDRANGE:
-            iterations.pop()
-        elif node.op is Ops.LOAD:
+    for node, around in in_loops(uops):
+        if node.op is Ops.LOAD:
             read.add(node.src[0].src[0])
         elif node.op is Ops.STORE:
-            buffer, nbytes = node.src[0].src[0], _nbytes(node)
-            stored[buffer] = stored.get(buffer, 0) + nbytes * math.prod(iterations)
+            buffer, nbytes = node.src[0].src[0], node.src[1].dtype.itemsize
+            stored[buffer] = stored.get(buffer, 0) + nbytes * math.prod(map(iterations_of, around))
             if _writes_whole_lines(node, nbytes, target.past_caches):
                 found.append(node)
-    return frozenset(
+    past = {
         store for store in found
         if min(stored[store.src[0].src[0]], bytes_of(store.src[0].src[0])) >= target.memory.caches[-1]
         and store.src[0].src[0] not in read
-    )  # fmt: skip
-
-
-def _nbytes(store: UOp) -> int:
-    dtype = store.src[1].dtype
-    return dtype.count * dtype.scalar_type.itemsize
+    }  # fmt: skip
+    return [node.replace(arg=NONTEMPORAL) if node in past else node for node in uops] if past else uops
 
 
 def _writes_whole_lines(store: UOp, nbytes: int, line: int) -> bool:

@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lazygrad.codegen.nontemporal import store_past_caches
 from lazygrad.dtype import ALL_DTYPES, dtypes
 from lazygrad.ir import UOp
+from lazygrad.ir.args import NONTEMPORAL
 from lazygrad.renderer.cstyle import FLAGS, CStyleRenderer
 from lazygrad.renderer.llvmir import LLVMRenderer
-from lazygrad.renderer.nontemporal import nontemporal_stores
 from lazygrad.target import Memory, Target
 from tests.helpers import needs
-
-from .support import (
+from tests.renderer.support import (
     THREAD,
     add_program,
     at,
@@ -46,7 +46,11 @@ SMALL = Target(
 
 
 def found(uops: Sequence[UOp], target: Target = SMALL) -> int:
-    return len(nontemporal_stores(uops, target))
+    return sum(node.arg == NONTEMPORAL for node in store_past_caches(list(uops), target))
+
+
+def marked(size: int) -> list[UOp]:
+    return store_past_caches(add_program(size, 16), SMALL)
 
 
 def doubled(size: int, place: int = 16, begin: int = 0, into: int = 0, valid: bool = False) -> list[UOp]:
@@ -98,7 +102,7 @@ def test_a_target_says_whether_it_has_such_stores(change):
 
 
 def test_llvm_asks_once_where_the_buffer_begins():
-    text = LLVMRenderer(SMALL).render("add", add_program(64, 16))
+    text = LLVMRenderer(SMALL).render("add", marked(64))
     assert text.count("ptrtoint") == 1
     assert re.findall(r"store .*", text) == [
         "store <16 x float> %alu1, ptr %ptr2, align 64, !nontemporal !0",
@@ -109,14 +113,14 @@ def test_llvm_asks_once_where_the_buffer_begins():
 
 
 def test_an_ordinary_kernel_has_no_fence():
-    text = LLVMRenderer(SMALL).render("add", add_program(48, 16))
+    text = LLVMRenderer(SMALL).render("add", marked(48))
     assert "fence" not in text
     assert "!0" not in text
-    assert "fence" not in CStyleRenderer(SMALL).render("add", add_program(48, 16))
+    assert "fence" not in CStyleRenderer(SMALL).render("add", marked(48))
 
 
 def test_c_asks_at_each_store():
-    text = CStyleRenderer(SMALL).render("add", add_program(64, 16))
+    text = CStyleRenderer(SMALL).render("add", marked(64))
     assert (
         "if (((unsigned long long)p&63)==0) { __builtin_nontemporal_store(v,(float16_line*)p); return; }"
         in text
@@ -140,12 +144,12 @@ def _check(entry: int) -> None:
 
 
 def test_llvm_stores_the_same_wherever_a_buffer_begins():
-    _check(llvm_entry(LLVMRenderer(SMALL).render("add", add_program(64, 16)), "add"))
+    _check(llvm_entry(LLVMRenderer(SMALL).render("add", marked(64)), "add"))
 
 
 @pytest.mark.parametrize(
     "compiler", [pytest.param("clang", marks=needs("clang-itself")), pytest.param("gcc", marks=needs("gcc"))]
 )
 def test_c_stores_the_same_wherever_a_buffer_begins(compiler, tmp_path: Path):
-    text = CStyleRenderer(SMALL).render("add", add_program(64, 16))
+    text = CStyleRenderer(SMALL).render("add", marked(64))
     _check(c_entry(text, "add", compiler, (*FLAGS, "-march=native"), tmp_path))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..config import CHECK
 from ..ir.ops import Ops
-from ..ir.spec import KERNEL, LINEAR, LOOPS, SCHEDULED, TARGET, VECTORS, WIDTHS, Spec, verify
+from ..ir.spec import KERNEL, LINEAR, LOOPS, SCHEDULED, TARGET, VECTORS, Spec, verify
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec, Renderer
 from ..target import Target
@@ -94,7 +94,7 @@ PASSES = [
     Pass("nest sums", lambda sink, job: nest_sums(sink, job.target), VECTORS,
          "no float sum adds many times in a row to one accumulator"),
     *[Pass(step.name, lambda sink, job, step=step: step.on(sink, job.renderer),  # type: ignore[misc]
-           TARGET if step.native else WIDTHS, step.promise, step.native) for step in STEPS],
+           step.spec, step.promise, native=step is STEPS[-1]) for step in STEPS],
     Pass("separate loops", lambda sink, job: separate_loops(sink), TARGET,
          "REDUCEs that share a loop stand in the same loops", native=True),
     Pass("linearize", lambda sink, job: linearize(sink, job.renderer, job.buffers), LINEAR,

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 from ..ir.ops import Ops
 from ..ir.rewrite import transform
+from ..ir.spec import TARGET, WIDTHS, Spec
 from ..ir.uop import UOp
 from ..renderer import Renderer
 from .checks import short_conditions
@@ -45,7 +46,7 @@ class Step(NamedTuple):
     """A step of legalizing, one walk; left out where nothing in the kernel, or its target, asks for it.
 
     promise  what is true after it
-    native   whether all of a kernel is what its target has from then on
+    spec     what is legal after it
     asks     ops and dtypes of which one asks for it; none: it is always done
     scalars  whether it is for targets whose vectors only load and store
     """
@@ -53,7 +54,7 @@ class Step(NamedTuple):
     name: str
     run: Callable[[UOp, Renderer], UOp]
     promise: str
-    native: bool = True
+    spec: Spec = TARGET
     asks: frozenset[Any] = frozenset()
     scalars: bool = False
 
@@ -72,14 +73,14 @@ class Step(NamedTuple):
 #: In this order.
 STEPS = [
     Step("choose widths", lambda sink, _: transform(sink, choose_width, "choose widths"),
-         "every integer has a width", native=False),
+         "every integer has a width", spec=WIDTHS),
     Step("short conditions", lambda sink, _: short_conditions(sink),
-         "no condition asks again what a CHECK says", native=False, asks=frozenset((Ops.CHECK,))),
+         "no condition asks again what a CHECK says", spec=WIDTHS, asks=frozenset((Ops.CHECK,))),
     Step("pack bits", lambda sink, _: pack_bits(sink),
-         "what is packed is a word", native=False, asks=frozenset((Ops.PACK,))),
+         "what is packed is a word", spec=WIDTHS, asks=frozenset((Ops.PACK,))),
     Step("emulate narrow floats",
          lambda sink, renderer: transform(sink, Emulation(renderer).change, "emulate narrow floats"),
-         "arithmetic on floats that the target has", native=False, asks=frozenset(NARROW)),
+         "arithmetic on floats that the target has", spec=WIDTHS, asks=frozenset(NARROW)),
     Step("decompose", decompose, "only ops and dtypes that the target has"),
     Step("split lanes", split_lanes, "no arithmetic on vectors, where the target has none", scalars=True),
     Step("place matrices", lambda sink, _: with_indices(sink),

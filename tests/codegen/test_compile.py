@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lazygrad import Context, Tensor
 from lazygrad.codegen import compile as compiling
 from lazygrad.codegen.compile import PASSES, compile_kernel, stages
 from lazygrad.codegen.estimate import estimate
@@ -11,6 +12,7 @@ from lazygrad.codegen.lower import lower
 from lazygrad.ir import index
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
+from lazygrad.renderer.cstyle import OpenCLRenderer
 from lazygrad.renderer.python import PythonRenderer
 
 from .kernels import SEVEN, load, plain, reduce, sink, store
@@ -24,6 +26,15 @@ def test_every_pass_is_timed_and_promises_something():
     assert names == [step.name for step in PASSES] == list(compiling.stage_times)
     assert all(step.promise for step in PASSES)
     assert [step.spec.form for step in PASSES] == sorted(step.spec.form for step in PASSES)
+
+
+def test_forms_are_legal_where_lanes_are_scalars():
+    """Before lanes are split, arithmetic on vectors is not yet what the target has."""
+    x, columns = Tensor.empty(4), Tensor.arange(4)
+    (item,) = (columns - columns.reshape(4, 1) < 1).where(x, 0).sum(1).schedule()
+    with Context(CHECK=1):
+        *_, (name, _) = stages(item.ast, OpenCLRenderer(), None)
+    assert name == PASSES[-1].name
 
 
 def test_the_record_of_a_program():

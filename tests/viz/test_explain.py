@@ -244,7 +244,9 @@ def test_in_brief_it_fits_a_screen_or_two(tmp_path, capsys):
     assert len(lines) < 140
     assert max(map(len, lines[1:-2])) <= 140
     headings = [line for line in lines if line.startswith("== form ")]
-    assert [line.split()[2].rstrip(",") for line in headings][-4:] == ["5", "6", "7", "8"]
+    numbers = [int(line.split()[2].rstrip(",")) for line in headings]
+    assert numbers == sorted(numbers)
+    assert {5, 6, 7, 8} <= set(numbers)
     assert any("rewrites)" in line for line in headings)
     assert not any(", rewrite 1 of " in line for line in lines)
     assert lines[-1] == "--full shows every rewrite with its rule, and all lines"

@@ -11,7 +11,9 @@ for each result.
 
 The operands of a sum and of a product have no order, as those of floats have none, and the terms of a maximum
 none at all. To add zero is nothing and a product with zero is zero, so that what lanes and rounds leave out
-does not count. MULACC rounds once: it is another expression than a product that is added.
+does not count. MULACC rounds once: it is another expression than a product that is added. What integers in
+memory choose of two values has both in its hash: a zero that these integers choose here would hide what it is
+multiplied with, and others choose the other value.
 """
 
 from __future__ import annotations
@@ -93,11 +95,23 @@ def _from_floats(program: Sequence[UOp]) -> set[UOp]:
         found |= more
 
 
+def _from_loads(program: Sequence[UOp]) -> set[UOp]:
+    """The steps that follow from what is loaded: which of two values they choose, memory decides."""
+    found = set[UOp]()
+    for _ in range(2):  # an accumulator is read before it is assigned
+        for step in program:
+            if step.op is Ops.LOAD or not found.isdisjoint(step.src):
+                found.add(step)
+                if step.op is Ops.ASSIGN:
+                    found.add(step.src[0])
+    return found
+
+
 class _Writer:
     """The program so far. `made` has what stands for each step; for those without hashes, they themselves."""
 
     def __init__(self, program: Sequence[UOp]) -> None:
-        self.hashes = _from_floats(program)
+        self.hashes, self.loaded = _from_floats(program), _from_loads(program)
         self.stored = {s.src[0].src[0] for s in program if s.op is Ops.STORE}
         self.made: dict[UOp, UOp] = {}
         self.head: dict[UOp, None] = {}
@@ -183,6 +197,8 @@ class _Writer:
         )
         if not valid:
             return found
+        if valid[0] in self.loaded:
+            return self.either(found, *others)
         condition = self.plain(valid[0])
         if condition.dtype.count != dtype.count:
             condition = self.emit(Ops.VECTORIZE, dtypes.bool.vec(dtype.count), *(condition,) * dtype.count)
@@ -202,6 +218,8 @@ class _Writer:
     def arithmetic(self, step: UOp) -> UOp:
         op, dtype = step.op, self.dtype(step)
         if op is Ops.WHERE and step.src[0] not in self.hashes:
+            if step.src[0] in self.loaded:
+                return self.either(*map(self.word, step.src[1:]))
             return self.emit(op, dtype, self.plain(step.src[0]), *map(self.word, step.src[1:]))
         src = [self.word(source) for source in step.src]
         if op is Ops.BITCAST:
@@ -214,6 +232,10 @@ class _Writer:
         if step.arg is not None:
             raise Unknown(f"{op} {step.arg}")
         return _FLOATS[op](self, *src)
+
+    def either(self, *values: UOp) -> UOp:
+        """What is chosen by what memory holds."""
+        return self.mixed(_tag("either"), values)
 
     def negative(self, x: UOp) -> UOp:
         return self.emit(Ops.SUB, x.dtype, self.number(0, x.dtype), x)

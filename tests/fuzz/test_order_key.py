@@ -90,6 +90,13 @@ def test_a_transposed_axis_that_shares_a_sum_is_walked_in_no_blocks():
     assert keys_and_bits(drawn(3230), 3230, lists=0)
 
 
+def test_a_choice_of_integers_in_memory_hides_no_sum():
+    """The product with a value that they leave out, 0, has the key of its other factor all the same."""
+    bits_of_key = {}
+    for key, bits, _ in keys_and_bits(drawn(133941), 133941, lists=2):
+        assert bits_of_key.setdefault(key, bits) == bits
+
+
 def test_some_keys_are_equal_and_where_they_differ_some_bits_do():
     same = differ = 0
     for seed in range(4):

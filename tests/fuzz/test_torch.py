@@ -13,7 +13,17 @@ import pytest
 from hypothesis import given
 
 from tests.fuzz.harness import fuzzed
-from tests.fuzz.torch_programs import NAMES, Program, arguments, programs, text_of
+from tests.fuzz.torch_programs import (
+    DTYPES,
+    KINDS,
+    NAMES,
+    Argument,
+    Program,
+    Step,
+    arguments,
+    programs,
+    text_of,
+)
 from tests.helpers import needs
 from tests.torch.support import door, torch
 
@@ -132,3 +142,11 @@ def test_torch(program: Program) -> None:
 @given(programs(("scatters", "scatters", "writes")))
 def test_values_that_are_written_and_returned_with_copies(program: Program) -> None:
     play(program)
+
+
+@needs("torch")
+def test_no_program_asks_what_a_negative_float_is_as_uint8():
+    step = Step("writes", KINDS["writes"].texts.index("x.copy_(y)"), (0, 1, 0), (0, 0))
+    for first, lines in (("float32", 0), ("int64", 1)):
+        given = tuple(Argument(0, DTYPES.index(dtype), 0, False) for dtype in (first, "uint8"))
+        assert text_of(Program(given, (step,), 1, False), CALLS).count("copy_") == lines

@@ -272,7 +272,17 @@ def _counts(kind: Kind, line: str, name: str, operands: list[str], state: dict[s
         exec(line, NAMES, state)
     except (RuntimeError, IndexError, TypeError, ValueError, ZeroDivisionError):
         return False
+    made = state[operands[0] if kind.writes else name]
+    if made.dtype == torch.uint8 and any(_has_no_uint8(state[each]) for each in operands):
+        return False
     return all(_is_fit(x) for x in state.values())
+
+
+def _has_no_uint8(x: Any) -> bool:
+    """Whether floats of a value are too small for a uint8: C leaves open what they become, and PyTorch's 255
+    for -1 is this processor's. (Ours is 0 on each.)
+    """
+    return x.is_floating_point() and bool((x.detach() <= -1).any())
 
 
 def _is_rounded(x: Any) -> bool:

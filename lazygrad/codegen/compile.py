@@ -107,7 +107,7 @@ PASSES = [
 # fmt: on
 
 #: Sorts, routines of linear algebra and what users wrote have no loops to optimize: they are written at once.
-WRITTEN_PASSES = [
+DIRECT_PASSES = [
     Pass(
         "linearize",
         lambda ast, job: linear_form(ast, job.renderer, job.applied),
@@ -143,7 +143,7 @@ def stages(
         raise NotImplementedError(f"a kernel of {len(nests)} nests of loops has no one grid to run on")
     if CHECK == 1:
         verify(ast, KERNEL, "scheduling")
-    for step in WRITTEN_PASSES if is_direct(ast) else PASSES:
+    for step in DIRECT_PASSES if is_direct(ast) else PASSES:
         start = time.perf_counter()
         if len(nests) == 1:
             form = step.run(form, job)

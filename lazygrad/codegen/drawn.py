@@ -159,7 +159,7 @@ def _price(loops: Loops, opts: Sequence[Opt], target: Target) -> tuple[float, in
     sink = vectorize(by_warp_groups(loops.finished()), target)
     sink = assign_grid(sink, target) if target.grid else sink
     uops = linearize(separate_loops(nest_sums(sink, target)), _Anything(target))
-    uops = without_repeated_barriers(uops)
+    uops = without_repeated_barriers(uops) if target.grid else uops
     if target.loop_iterations and all_iterations(uops) > target.loop_iterations:
         return math.inf, len(uops)
     return predict(uops, target), len(uops)

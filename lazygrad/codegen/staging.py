@@ -51,10 +51,6 @@ from ..target import Target
 from .checks import checked_where
 from .ranges import make_range
 
-#: Bytes of a FETCH.
-SIZES = (4, 8, 16)
-
-
 # *** by all threads
 
 
@@ -122,7 +118,7 @@ def _both(valid: Sequence[UOp], condition: UOp) -> UOp:
 def fetch_copies(sink: UOp, target: Target) -> UOp:
     """The kernel with FETCHes in the place of STOREs that copy, in each STAGE that a workgroup shares."""
     nodes = sink.toposort()
-    if not target.copy_bytes or not any(is_shared(node) for node in nodes):
+    if not target.copy_sizes or not any(is_shared(node) for node in nodes):
         return sink
 
     def fetched(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
@@ -144,9 +140,9 @@ def _fetch(store: UOp, target: Target) -> UOp:
         return store
     source, count, scalar = value.src[0], value.dtype.count, value.dtype.scalar_type
     size = count * scalar.itemsize
-    if size not in SIZES or size > target.copy_bytes or scalar is dtypes.bool or store.arg is not None:
+    if size not in target.copy_sizes or scalar is dtypes.bool or store.arg is not None:
         return store
-    if not target.async_copies and scalar.itemsize >= min(SIZES):
+    if not target.async_copies and scalar.itemsize >= min(target.copy_sizes):
         return store  # loaded and stored as a vector
     if any(condition.dtype.count > 1 for access in (into, source) for condition in access.src[2:]):
         return store

@@ -269,7 +269,7 @@ class Target:
     grid              whether a launch runs a grid of threads (GLOBAL and LOCAL axes are not loops)
     has_local         whether threads of a workgroup share memory
     local_bytes       how much of it
-    copy_bytes        the most that one step copies from memory into that of a workgroup; 0 = there is none
+    copy_sizes        bytes that one step may copy from memory into that of a workgroup; () = there is none
     async_copies      whether threads go on while such a copy is on the way
     shuffles          so many threads of a workgroup that follow each other, along x first, exchange what they
                       hold in registers (SHUFFLE), as those of a warp do; 0 = none do
@@ -302,7 +302,7 @@ class Target:
     grid: bool = False
     has_local: bool = False
     local_bytes: int = 0
-    copy_bytes: int = 0
+    copy_sizes: tuple[int, ...] = ()
     async_copies: bool = False
     shuffles: int = 0
     group_threads: int = 1024

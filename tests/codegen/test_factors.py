@@ -26,7 +26,7 @@ from .test_warp_matrices import LOCAL, PADTO, STAGE, TC, TILED, UNROLL, UPCAST, 
 
 half, int8 = dtypes.float16, dtypes.int8
 #: With copies that are on the way until a thread waits for them, and with such as are done at once.
-AHEAD, AT_ONCE = (replace(WARPS, copy_bytes=16, async_copies=ahead) for ahead in (True, False))
+AHEAD, AT_ONCE = (replace(WARPS, copy_sizes=(4, 8, 16), async_copies=ahead) for ahead in (True, False))
 COPIES = [Opt(STAGE, 2, data) for data in (1, 2)]
 FEWER = [Opt(TC, 0, 16), Opt(UPCAST, 0, 2), Opt(LOCAL, 1, 2), Opt(UNROLL, 0, 2), *COPIES]
 

@@ -198,7 +198,7 @@ def cuda_target(arch: str) -> Target:
     arch = arch if arch.startswith("sm_") else f"sm_{arch}"
     return replace(
         _gpu("CUDA", arch, CUDA, 48 << 10), launch=launch_of(arch), tensor_cores=tensor_cores_of(arch),
-        copy_bytes=16, async_copies=has_async_copies(arch), shuffles=32,
+        copy_sizes=(4, 8, 16), async_copies=has_async_copies(arch), shuffles=32,
     )  # fmt: skip
 
 

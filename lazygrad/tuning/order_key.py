@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..dtype import DTYPES_BY_NAME, DType, PtrDType, dtypes
+from ..ir.args import NONTEMPORAL
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec, Renderer
@@ -124,7 +125,9 @@ class _Writer:
 
     def write(self, step: UOp) -> UOp:
         op, is_hash = step.op, step in self.hashes
-        if op in (Ops.FETCH, Ops.WMMA, Ops.DOT, Ops.PACK) or (op is Ops.STORE and step.arg is not None):
+        if op in (Ops.FETCH, Ops.WMMA, Ops.DOT, Ops.PACK) or (
+            op is Ops.STORE and step.arg not in (None, NONTEMPORAL)
+        ):
             raise Unknown(f"{op} {step.arg}")
         if op in _HEAD:
             return self.declared(self.declaration(step) if is_hash else step)

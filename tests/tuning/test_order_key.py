@@ -10,8 +10,10 @@ import pytest
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt, OptOps
 from lazygrad.dtype import dtypes
+from lazygrad.ir.args import NONTEMPORAL
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
+from lazygrad.tuning.order_key import hashed
 from tests.codegen.kernels import const, left_by, load, opened, plain, reduce, sink, store
 from tests.codegen.test_opt import add, column_sum, matmul, softmax_rows
 
@@ -92,6 +94,12 @@ def test_what_hashes_cannot_say_has_its_text_as_a_key():
     spec = compile_kernel(rows(), opened("CPU").renderer, ())
     fetching = dataclasses.replace(spec, uops=(*spec.uops, UOp(Ops.FETCH, dtypes.void, (), 4)))
     assert key_of(rows(), fetching).startswith("text ")
+
+
+def test_a_store_past_the_caches_stores_the_same():
+    program = compile_kernel(column_sum(8, 12), opened("CPU").renderer, ()).uops
+    past = [step.replace(arg=NONTEMPORAL) if step.op is Ops.STORE else step for step in program]
+    assert hashed(past) == hashed(program)
 
 
 def test_other_keys_are_other_bits():

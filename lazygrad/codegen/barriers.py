@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ..ir.linear import in_loops
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..ir.walks import in_loops
 
 
 def without_repeated_barriers(program: list[UOp]) -> list[UOp]:

@@ -30,6 +30,7 @@ from .opt import Loops, Opt, OptOps, apply_opt, apply_opts
 from .opt.facts import Facts
 from .opt.grid_time import Prediction, predict_on_grid
 from .predict import all_iterations
+from .products import form_sums
 from .select_opts import lowered, select_opts
 from .separate_loops import separate_loops
 from .vectorize import vectorize
@@ -98,7 +99,9 @@ PASSES = [
     Pass("separate loops", lambda sink, job: separate_loops(sink), TARGET,
          "REDUCEs that share a loop stand in the same loops", native=True),
     Pass("linearize", lambda sink, job: linearize(sink, job.renderer, job.buffers), LINEAR,
-         "a list in the order of writing; every loop is closed", native=True),
+         "a list in the order of writing; every loop is closed"),
+    Pass("form sums", lambda uops, job: form_sums(uops, job.renderer), LINEAR,
+         "what accumulators are assigned is what the target has", native=True),
     Pass("drop barriers",
          lambda uops, job: without_repeated_barriers(uops) if job.target.grid else uops, LINEAR,
          "no BARRIER follows another with nothing shared read in between", native=True),

@@ -28,6 +28,7 @@ from .opt.inline import all_inline
 from .opt.plans import plans
 from .opt.search import AMOUNTS, is_small
 from .predict import all_iterations, predict
+from .products import form_sums
 from .ranges import in_order
 from .separate_loops import separate_loops
 from .vectorize import vectorize
@@ -158,7 +159,8 @@ def _price(loops: Loops, opts: Sequence[Opt], target: Target) -> tuple[float, in
         loops = apply_opt(loops, opt, target)
     sink = vectorize(by_warp_groups(loops.finished()), target)
     sink = assign_grid(sink, target) if target.grid else sink
-    uops = linearize(separate_loops(nest_sums(sink, target)), _Anything(target))
+    renderer = _Anything(target)
+    uops = form_sums(linearize(separate_loops(nest_sums(sink, target)), renderer), renderer)
     uops = without_repeated_barriers(uops) if target.grid else uops
     if target.loop_iterations and all_iterations(uops) > target.loop_iterations:
         return math.inf, len(uops)

@@ -9,10 +9,10 @@ from typing import Any
 from ..dtype import dtypes
 from ..ir import index
 from ..ir.index import sint
+from ..ir.linear import in_loops
 from ..ir.nest import ranges_of
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp, toposort
-from ..ir.walks import in_loops
 from ..renderer import Estimates
 from ..shape import smin
 from ..shape.sizes import vmax

@@ -21,29 +21,24 @@ from typing import Any
 
 from ..dtype import DType, PtrDType, dtypes
 from ..ir.index import bounds
+from ..ir.linear import CLOSING, OPENING, in_order_of_head, is_declared
 from ..ir.nest import Block, is_shared, loop_nest, loops_around, ranges_of, scan_ranges, scan_values
 from ..ir.ops import ELEMENTWISE, Ops, start_value
 from ..ir.reports import FAILED, FOUND, WORDS, report_memory
 from ..ir.uop import UOp, toposort
 from .constants import lane_of
-from .late_sums import Chain, late_sums
 from .leader_thread import Guard, guard_leader_thread
-from .nest_sums import is_float_sum
-from .products import DOTS, accumulate, is_first_dot, is_masked_product, is_of_warps
+from .nest_sums import Chain, is_float_sum, late_sums
+from .products import is_of_warps
 from .staging import is_begun, is_pipelined
-
-#: Where each kind of declaration stands at the head of the list.
-HEAD = {Ops.DEFINE_GLOBAL: 0, Ops.DEFINE_VAR: 1, Ops.CONST: 2, Ops.DEFINE_LOCAL: 3, Ops.SPECIAL: 4}
-_OPENING, _CLOSING = (Ops.RANGE, Ops.IF), (Ops.ENDRANGE, Ops.ENDIF)
 
 
 def linearize(sink: UOp, renderer: Any = None, arguments: Iterable[UOp] = ()) -> list[UOp]:
-    """The linear program of a kernel. With a `renderer`, accumulation uses what its target has.
+    """The linear program of a kernel, for a target if there is a `renderer`. Sums are plain (`form_sums`).
 
     `arguments` are buffers that the kernel takes even if nothing reads them.
     """
-    writer = _Writer(renderer)
-    return writer.program(sink, arguments)
+    return _Writer(renderer).program(sink, arguments)
 
 
 def untouched(buffer: UOp, renderer: Any) -> UOp:
@@ -69,7 +64,7 @@ class _Writer:
         self.loaded: set[UOp] = set()  # the INDEXes that are read through
         self.waits = False  # whether copies are fetched, which threads wait for
         self.guards: list[UOp] = []  # the IFs of the Guards that are open
-        self.fused: set[UOp] = set()  # the products that only their sum needs
+        self.matrices: set[UOp] = set()  # WMMAs, and sums of such: written with what they add to
         self.updates: dict[UOp, list[UOp]] = {}  # STORE → what it changes, and what becomes of that
         self.deferred: set[UOp] = set()  # all of these, which are written in the STORE's branch
         self.running: dict[UOp, list[UOp]] = {}  # SCAN that adds floats → its accumulators
@@ -87,9 +82,8 @@ class _Writer:
         self.loaded |= {place for node in nodes if node.op is Ops.WMMA for place in node.src}
         grid = self.renderer is not None and self.renderer.target.grid
         self.waits = grid and any(node.op is Ops.FETCH for node in nodes)
-        self.fused = self.products_to_fuse(nodes)
         if any(node.op is Ops.WMMA for node in nodes):
-            self.fused |= {node for node in nodes if is_of_warps(node)}
+            self.matrices = {node for node in nodes if is_of_warps(node)}
         self.updates = updates_in_branches(nodes)
         self.deferred = {node for update in self.updates.values() for node in update}
         uses = Counter(source for node in nodes for source in node.src if source in self.loaded)
@@ -102,24 +96,23 @@ class _Writer:
                 for level in chain:
                     self.late_in.setdefault(level.src[1], []).append(level)
         self.block(body)
-        head = sorted(self.head, key=lambda u: (HEAD[u.op], order_in_head(u)))
-        return head + self.body
+        return in_order_of_head(self.head) + self.body
 
     # *** writing
 
     def emit(self, node: UOp) -> UOp:
         """Append a node of the list; declarations that it reads go to the head."""
         for source in node.src:
-            if source.op in HEAD:
+            if is_declared(source):
                 self.declare(source)
         self.body.append(node)
         self.emitted.add(node)
-        if node.op in _CLOSING:
+        if node.op in CLOSING:
             self.visible.difference_update(self.scopes.pop())
         else:
             self.visible.add(node)
             self.scopes[-1].append(node)
-        if node.op in _OPENING:
+        if node.op in OPENING:
             self.scopes.append([])
         return node
 
@@ -134,7 +127,7 @@ class _Writer:
         """What the node is in the list."""
         found = self.made.get(node)
         if found is None:
-            if node.op not in HEAD:
+            if not is_declared(node):
                 raise RuntimeError(f"{node.op} is read before it is written")
             found = self.made[node] = self.declare(node)
         return found
@@ -163,7 +156,7 @@ class _Writer:
                 checks.append(item)
             elif item in self.running:
                 self.made[item] = self.read_sum(item)
-            elif item.op in (Ops.REDUCE, Ops.SCAN) or item in self.fused or item in self.deferred:
+            elif item.op in (Ops.REDUCE, Ops.SCAN) or item in self.matrices or item in self.deferred:
                 continue  # written with what needs it
             else:
                 self.node(item)
@@ -213,7 +206,9 @@ class _Writer:
         if good is true:
             return
         bad = UOp(Ops.CMPNE, good.dtype, (good, true))
-        self.emit_new(bad, self.visible)
+        for node in toposort((bad,), done=self.visible):
+            if not is_declared(node):
+                self.emit(node)
         memory = self.declare(report_memory(check.arg.memory, check.arg.checks))
         places = [UOp.const(dtypes.int32, WORDS * check.arg.number + word) for word in (FAILED, FOUND)]
         flag, found = (UOp(Ops.INDEX, memory.dtype, (memory, self.declare(at))) for at in places)
@@ -235,7 +230,7 @@ class _Writer:
     def inside(self, root: UOp) -> None:
         """Append what only a branch needs. It does not count as written: what follows writes its own."""
         for node in toposort((root,), done=set(self.visible)):
-            if node.op in HEAD:
+            if is_declared(node):
                 self.declare(node)
             else:
                 self.body.append(node)
@@ -271,7 +266,7 @@ class _Writer:
         start = start_value(reduce.arg, reduce.dtype.scalar())
         initial = self.declare(_same_in_all_lanes(reduce.dtype, start))
         closed = whole.src[1:] if whole.op is Ops.REDUCE else scan_ranges(whole)
-        ranges = [self.loop(r) for r in closed if r.src[0] in self.made or r.src[0].op in HEAD]
+        ranges = [self.loop(r) for r in closed if r.src[0] in self.made or is_declared(r.src[0])]
         self.made[reduce] = self.accumulator(initial, ranges)
         if reduce.op is Ops.SCAN and is_float_sum(reduce):
             more = [self.accumulator(initial, ranges) for _ in range(2)]
@@ -282,7 +277,6 @@ class _Writer:
         return self.emit(UOp(Ops.DEFINE_ACC, initial.dtype, (initial, *ranges), (self.accumulators - 1,)))
 
     def close(self, block: Block) -> None:
-        emitted: set[UOp] = set()
         for reduce in block.closes:
             if reduce.op is Ops.SCAN:
                 self.carry(reduce)
@@ -291,21 +285,7 @@ class _Writer:
                 continue
             if reduce is not self.late.get(reduce, (reduce,))[0]:
                 continue  # added to in the loop of the level below
-            accumulator, value = self.made[reduce], reduce.src[0]
-            fused = value in self.fused
-            if fused:
-                value = self.unwritten(value)
-            else:
-                value = self.read(value)
-            if self.renderer is None:
-                combined = UOp(reduce.arg, reduce.dtype, (accumulator, value))
-            else:
-                combined = accumulate(reduce.arg, accumulator, value, self.renderer, shared=not fused)
-            emitted |= {accumulator, value, *value.src}
-            if fused and value.op is Ops.WHERE:
-                emitted |= {*value.src[1].src}
-            self.emit_new(combined, emitted)
-            self.emit(UOp(Ops.ASSIGN, reduce.dtype, (accumulator, combined)))
+            self.assign(self.made[reduce], reduce.arg, self.made[reduce], self.read(reduce.src[0]))
         self.add_matrices([reduce for reduce in block.closes if is_of_warps(reduce.src[0])])
         late = self.late_in.get(block.range, []) if block.range is not None else []
         below = [level for level in late if level is not self.late[level][-1]]
@@ -359,29 +339,24 @@ class _Writer:
             value = self.emit(UOp(Ops.ADD, level.dtype, (value, self.made[level])))
         self.made[chain[-1]] = value
 
-    def unwritten(self, value: UOp) -> UOp:
-        """A product to fuse, or where it counts, in terms of what is written."""
-        src = [self.unwritten(s) if s in self.fused else self.read(s) for s in value.src]
-        return UOp(value.op, value.dtype, tuple(src), value.arg)
-
     def carry(self, scan: UOp) -> None:
-        """What the next turn of a SCAN begins with: most often this turn uses it, and it is written."""
+        """What the next turn of a SCAN begins with."""
         if scan in self.running:
             self.carry_sum(scan)
             return
-        accumulator = self.made[scan]
+        carried = accumulator = self.made[scan]
         value, *factor = [self.read(s) for s in scan_values(scan)]
-        if self.renderer is None:
-            carried = UOp(scan.arg, scan.dtype, (accumulator, *factor, value))
-        elif not factor:
-            carried = accumulate(scan.arg, accumulator, value, self.renderer, shared=True)
-        elif self.renderer.supports(Ops.MULACC, value.dtype.scalar()):
-            carried = UOp(Ops.MULACC, scan.dtype, (accumulator, *factor, value))
-        else:
-            product = UOp(Ops.MUL, scan.dtype, (accumulator, *factor))
-            carried = UOp(Ops.ADD, scan.dtype, (product, value))
-        self.emit_new(carried, self.visible)
-        self.emit(UOp(Ops.ASSIGN, scan.dtype, (accumulator, carried)))
+        if factor:
+            carried = UOp(Ops.MUL, scan.dtype, (accumulator, *factor))
+            if carried not in self.visible:
+                self.emit(carried)
+        self.assign(accumulator, Ops.ADD if factor else scan.arg, carried, value)
+
+    def assign(self, accumulator: UOp, op: Ops, *values: UOp) -> None:
+        combined = UOp(op, accumulator.dtype, values)
+        if combined not in self.visible:  # a SCAN's: most often this turn uses it
+            self.emit(combined)
+        self.emit(UOp(Ops.ASSIGN, accumulator.dtype, (accumulator, combined)))
 
     def read_sum(self, scan: UOp) -> UOp:
         """What a running sum is before this turn: the plain one, where the exact one met infinities."""
@@ -408,32 +383,6 @@ class _Writer:
         simple = made(Ops.ADD, plain, value)
         for accumulator, carried in ((total, after), (error, rounded), (plain, simple)):
             self.emit(UOp(Ops.ASSIGN, scan.dtype, (accumulator, carried)))
-
-    def emit_new(self, root: UOp, written: set[UOp]) -> None:
-        """Append what a new expression is made of, down to what is `written`."""
-        for node in toposort((root,), done=written):
-            if node.op not in HEAD:
-                self.emit(node)
-
-    def products_to_fuse(self, nodes: list[UOp]) -> set[UOp]:
-        """The products that nothing but one sum uses, where the target multiplies and adds at once.
-
-        Also those that count only where a condition holds, with the WHERE that says so.
-        """
-        if self.renderer is None:
-            return set()
-        summed = [node.src[0] for node in nodes if node.op is Ops.REDUCE and node.arg is Ops.ADD]
-        found = {value: value for value in summed if value.op is Ops.MUL}
-        found |= {value: value.src[1] for value in summed if is_masked_product(value)}
-        found |= {value: value for value in summed if is_first_dot(value)}
-        asked = {*found, *found.values()}
-        uses = Counter(source for node in nodes for source in node.src if source in asked)
-        fused: set[UOp] = set()
-        for value, product in found.items():
-            native = product.op in DOTS or self.renderer.supports(Ops.MULACC, product.dtype.scalar())
-            if native and uses[value] == uses[product] == 1:
-                fused |= {value, product}
-        return fused
 
     def stores(self, items: list[UOp | Block], position: int) -> int:
         """Write the STOREs from here on that are valid under one condition; the position after them."""
@@ -526,9 +475,3 @@ def _condition(store: Any) -> UOp | None:
 
 def _same_in_all_lanes(dtype: DType, value: Any) -> UOp:
     return UOp(Ops.CONST, dtype, (), value if dtype.count == 1 else (value,) * dtype.count)
-
-
-def order_in_head(node: UOp) -> Any:
-    if node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
-        return node.arg
-    return node.arg[0] if node.op in (Ops.DEFINE_VAR, Ops.SPECIAL) else 0

@@ -20,9 +20,9 @@ from __future__ import annotations
 import math
 
 from ..ir.args import NONTEMPORAL
+from ..ir.linear import in_loops
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..ir.walks import in_loops
 from ..renderer.alignment import multiple_of
 from ..renderer.prefetch import bytes_of, iterations_of
 from ..target import Target

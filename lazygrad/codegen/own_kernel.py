@@ -16,6 +16,7 @@ from ..dtype import dtypes
 from ..ir import index
 from ..ir.args import AxisType
 from ..ir.index import bounds
+from ..ir.linear import in_order_of_head, is_declared
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.own import MOST_TURNS, OwnKernel
 from ..ir.rewrite import transform
@@ -23,7 +24,7 @@ from ..ir.uop import UOp, toposort
 from ..renderer import Estimates, Renderer
 from ..target import Target
 from .legalize import legalize
-from .linearize import HEAD, order_in_head, untouched
+from .linearize import untouched
 from .opt import Opt, OptOps
 from .opt.threads import requested_chunks
 from .predict import TURNS_OF_A_WHILE, predict
@@ -187,7 +188,7 @@ def _linear(steps: Iterable[UOp], given: Iterable[UOp], renderer: Renderer) -> l
     scopes: list[list[UOp]] = [[]]
     for step in steps:
         for node in toposort((step,), done=visible | head.keys()):
-            if node.op in HEAD:
+            if is_declared(node):
                 head[node] = None
                 continue
             if node.op in _CLOSES:
@@ -203,7 +204,7 @@ def _linear(steps: Iterable[UOp], given: Iterable[UOp], renderer: Renderer) -> l
     for node in given:
         if node.arg not in touched:
             head[untouched(node, renderer)] = None
-    return sorted(head, key=lambda node: (HEAD[node.op], order_in_head(node))) + body
+    return in_order_of_head(head) + body
 
 
 # *** what it takes

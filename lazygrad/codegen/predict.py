@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from ..dtype import PtrDType, dtypes
 from ..ir.args import AxisType
 from ..ir.index import bounds
+from ..ir.linear import in_loops
 from ..ir.ops import ELEMENTWISE, LANEWISE, OPS, Ops, execute
 from ..ir.own import MOST_TURNS
 from ..ir.uop import UOp
-from ..ir.walks import in_loops
 from ..target import Core, Launch, Target
 from .cost_model import PRODUCTS, Loop, cycles, guessing, issued
 from .ranges import data_dependent
@@ -121,7 +121,7 @@ def _is_scalar(u: UOp) -> bool:
 
 
 def _once_in_a_loop(u: UOp) -> bool:
-    """Whether a branch is taken in one turn of a loop: what it holds counts once (`late_sums.py`)."""
+    """Whether a branch is taken in one turn of a loop: what it holds counts once (`late_sums`)."""
     return u.op is Ops.IF and u.src[0].op is Ops.CMPEQ and u.src[0].src[0].op is Ops.RANGE
 
 

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..dtype import dtypes
+from ..ir.linear import CLOSING, OPENING, in_order_of_head, is_declared
 from ..ir.ops import Ops
 from ..ir.rewrite import transform
-from ..ir.uop import UOp
+from ..ir.uop import UOp, toposort
 from ..renderer import Renderer
 from .constants import fold, is_zero, lane_values
 from .decompose import decomposed
@@ -122,3 +123,55 @@ def accumulate(op: Ops, accumulator: UOp, value: UOp, renderer: Renderer, *, sha
     if op in (Ops.MAX, Ops.MIN) or value.dtype.scalar_type is dtypes.bool:
         return decomposed(UOp(op, value.dtype, (accumulator, value)), renderer, kept=(accumulator, value))
     return UOp(op, value.dtype, (accumulator, value))
+
+
+# *** in a list
+
+
+def form_sums(program: list[UOp], renderer: Renderer) -> list[UOp]:
+    """The linear program whose accumulators are assigned what its target has.
+
+        alu0 = val0 * val1
+        acc0 = acc0 + alu0           becomes      acc0 = mulacc(val0, val1, acc0)
+
+    where nothing else needs the product. For MAX and MIN, and for bools, what stands for them is written.
+    """
+    uses = Counter([source for node in program for source in node.src])
+    formed: dict[UOp, UOp] = {}  # what is assigned → what is instead
+    known: dict[UOp, set[UOp]] = {}  # the same → what that is made of, which stands there
+    merged: set[UOp] = set()  # products that are in it
+    for node in program:
+        if node.op is not Ops.ASSIGN or len(node.src[1].src) != 2:
+            continue
+        accumulator, total = node.src
+        other, value = total.src if total.src[0] is accumulator else total.src[::-1]
+        product = {value, value.src[1]} if is_masked_product(value) else {value}
+        alone = all(uses[part] == 1 for part in (total, *product))
+        made = accumulate(total.op, other, value, renderer, shared=not alone)
+        if made.op is total.op and set(made.src) == set(total.src):
+            continue
+        formed[total] = made
+        known[total] = {other, value, *(source for part in product for source in part.src)}
+        if total.op is Ops.ADD and value not in made.src:
+            merged |= product
+    if not formed:
+        return program
+    head = [node for node in program if is_declared(node)]
+    body: list[UOp] = []
+    visible: list[set[UOp]] = [set()]  # what stands in each loop or branch that is open
+    for node in program[len(head) :]:
+        steps = [node]
+        if node in formed:
+            steps = toposort((formed[node],), done=known[node].union(*visible))
+        elif node.op is Ops.ASSIGN and node.src[1] in formed:
+            steps = [node.replace(src=(node.src[0], formed[node.src[1]]))]
+        elif node in merged:
+            continue
+        body += steps
+        if node.op in CLOSING:
+            visible.pop()
+        visible[-1].update(steps)
+        if node.op in OPENING:
+            visible.append(set())
+    head += dict.fromkeys(node for node in body if is_declared(node) and node not in head)
+    return in_order_of_head(head) + [node for node in body if not is_declared(node)]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from .ops import Ops
 from .uop import UOp, toposort
 
 Item = TypeVar("Item", bound=Hashable)
@@ -24,20 +23,6 @@ def reached(starts: Iterable[Item], further: Callable[[Item], Sequence[Item]]) -
             visited.add(item)
             yield item
             stack.extend(reversed(further(item)))
-
-
-def in_loops(program: Iterable[UOp]) -> Iterator[tuple[UOp, list[UOp]]]:
-    """Each node of a linear program, with the RANGEs that are open where it stands, outermost first.
-
-    These are one list, which changes. A RANGE and its ENDRANGE stand outside of their loop.
-    """
-    around: list[UOp] = []
-    for node in program:
-        if node.op is Ops.ENDRANGE:
-            around.pop()
-        yield node, around
-        if node.op is Ops.RANGE:
-            around.append(node)
 
 
 def noted(

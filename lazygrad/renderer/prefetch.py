@@ -31,9 +31,9 @@ from collections.abc import Sequence
 from ..dtype import PtrDType, dtypes
 from ..ir.args import AxisType
 from ..ir.index import bounds
+from ..ir.linear import in_loops
 from ..ir.ops import ELEMENTWISE, LANEWISE, OPS, Ops, execute
 from ..ir.uop import UOp
-from ..ir.walks import in_loops
 from ..target import Target
 
 #: From so many instructions for a line on, a kernel computes much of it: a copy loses by asking for lines.

@@ -30,9 +30,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..ir.args import AxisType
+from ..ir.linear import in_loops
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..ir.walks import in_loops
 from ..target import Target
 from .prefetch import bytes_of, iterations_of
 

@@ -126,7 +126,7 @@ def test_what_is_not_packed_is_the_work_that_its_program_does(order):
             opts = before + tiling.opts(tile)
             if apart not in {opt.op for opt in opts}:
                 continue
-            program = dict(stages(ast, renderer, opts))["linearize"]
+            program = dict(stages(ast, renderer, opts))["form sums"]
             assert abs(predict(program, target) / cycles(tiling.loop_costs(tile), target) - 1) < 0.3
 
 
@@ -138,7 +138,7 @@ def test_a_tile_is_the_work_that_its_program_does(order):
     facts = Facts.of(Loops.of(lower(ast)))
     target = renderer.target
     for opts in contraction.candidates(facts, target)[:40:8]:
-        program = dict(stages(ast, renderer, opts))["linearize"]
+        program = dict(stages(ast, renderer, opts))["form sums"]
         counted = min(
             abs(predict(program, target) / cycles(tiling.loop_costs(tile), target) - 1)
             for before, tiling in contraction._tilings(facts, target)

@@ -15,6 +15,7 @@ from lazygrad.codegen.linearize import linearize
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, apply_opts
 from lazygrad.codegen.partial_results import radices, share
+from lazygrad.codegen.products import form_sums
 from lazygrad.codegen.ranges import make_range
 from lazygrad.dtype import dtypes
 from lazygrad.ir.args import AxisType
@@ -46,7 +47,7 @@ PYTHON, PYTHON_GRID = PythonRenderer(), PythonRenderer(GRID)
 
 
 def program(*stores: UOp) -> list[UOp]:
-    return linearize(legalize(lower(sink(*stores)), PYTHON), PYTHON)
+    return form_sums(linearize(legalize(lower(sink(*stores)), PYTHON), PYTHON), PYTHON)
 
 
 def ops(uops: Iterable[UOp]) -> list[str]:
@@ -89,7 +90,7 @@ def check_order(uops: list[UOp]) -> None:
 def test_order_and_scopes_of_random_kernels():
     for seed in range(200):
         ast = Programs(seed).kernel()
-        check_order(linearize(legalize(lower(ast), PYTHON), PYTHON))
+        check_order(form_sums(linearize(legalize(lower(ast), PYTHON), PYTHON), PYTHON))
 
 
 def test_accumulators_in_one_loop():

@@ -57,7 +57,7 @@ def predicted(ast: UOp, on: LLVMRenderer) -> dict[str, tuple[float, float]]:
     found = {}
     for plan in plans(Facts.of(plain), on.target, loops):
         opts = plan.opts()
-        program = dict(stages(ast, on, opts))["linearize"]
+        program = dict(stages(ast, on, opts))["form sums"]
         found[str(opts)] = cycles(plan.loop_costs(), on.target), predict(program, on.target)
     return found
 

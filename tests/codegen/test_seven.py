@@ -27,7 +27,7 @@ def test_every_form(name, golden):
         "2 kernel": repr(ast),
         "3 loops": loops_text(forms["lower"]),
         "6 target code": loops_text(forms["form multiply-add"]),
-        "7 linear program": linear_text(forms["linearize"]),
+        "7 linear program": linear_text(forms["form sums"]),
         "8 C": compile_kernel(ast, CStyleRenderer(), ()).src,
         "8 LLVM": compile_kernel(ast, LLVMRenderer(), ()).src,
         "8 PYTHON": compile_kernel(ast, PythonRenderer(), ()).src,

@@ -1,0 +1,45 @@
+"""What a linear program (form 7) is: what it declares, at its head, and then its steps, in loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from .ops import Ops
+from .uop import UOp
+
+#: Where each kind of declaration stands at the head of the list.
+_HEAD = {Ops.DEFINE_GLOBAL: 0, Ops.DEFINE_VAR: 1, Ops.CONST: 2, Ops.DEFINE_LOCAL: 3, Ops.SPECIAL: 4}
+#: What opens a loop or branch, and what closes it.
+OPENING, CLOSING = (Ops.RANGE, Ops.IF), (Ops.ENDRANGE, Ops.ENDIF)
+
+
+def is_declared(node: UOp) -> bool:
+    """Whether a node stands at the head of a list, wherever it is used."""
+    return node.op in _HEAD
+
+
+def in_order_of_head(declarations: Iterable[UOp]) -> list[UOp]:
+    """Declarations in the order in which they stand at the head of a list."""
+    numbered = (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)
+    named = (Ops.DEFINE_VAR, Ops.SPECIAL)
+    return sorted(
+        declarations,
+        key=lambda node: (
+            _HEAD[node.op],
+            node.arg if node.op in numbered else node.arg[0] if node.op in named else 0,
+        ),
+    )
+
+
+def in_loops(program: Iterable[UOp]) -> Iterator[tuple[UOp, list[UOp]]]:
+    """Each node of a linear program, with the RANGEs that are open where it stands, outermost first.
+
+    These are one list, which changes. A RANGE and its ENDRANGE stand outside of their loop.
+    """
+    around: list[UOp] = []
+    for node in program:
+        if node.op is Ops.ENDRANGE:
+            around.pop()
+        yield node, around
+        if node.op is Ops.RANGE:
+            around.append(node)

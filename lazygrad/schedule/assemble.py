@@ -13,13 +13,14 @@ from ..ir.device import device_of
 from ..ir.loop import Loop, LoopArg, LoopPlan
 from ..ir.ops import TRANSFERS, Ops
 from ..ir.uop import UOp
+from ..shape import numel
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
 from ..shape.tracker import ShapeTracker
 from .checked_once import CheckedOnce
 from .graph import binds_in_args, binds_of
-from .group import Group, numel
+from .group import Group
 from .in_memory import is_materialized
 from .kernel_ast import AstBuilder
 from .lifted_numbers import nameable

@@ -9,7 +9,6 @@ from ..ir.args import AxisType, RangeArg
 from ..ir.index import as_index, const, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..shape.rules import shape_of
 from ..shape.sizes import vmax
 from ..shape.tracker import ShapeTracker
 from ..target import Target
@@ -112,8 +111,3 @@ class Group:
     def points(self) -> int:
         """How many turns its loops have."""
         return math.prod(map(vmax, self.shape))
-
-
-def numel(node: UOp) -> int:
-    """The (greatest) number of elements."""
-    return math.prod(map(vmax, shape_of(node)))

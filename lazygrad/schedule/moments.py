@@ -36,12 +36,11 @@ from ..gradient import filled
 from ..ir.args import ReduceArg
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..shape import expand, reshape, shape_of, shrink
+from ..shape import expand, numel, reshape, shape_of, shrink
 from ..shape.sizes import Shape
 from ..target import Target
 from .asking import near
 from .distances import Condition, Terms, is_sum, masked, terms_of
-from .group import numel
 from .reduces_of_broadcasts import repeated_axes
 from .split_reduce import STRIP, Blocks, beside, chunks_of, cut_into, over_blocks, within_blocks
 from .versions import effective

@@ -32,12 +32,12 @@ from ..decisions import DEAREST, yes_or_no
 from ..dtype import dtypes
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp
+from ..shape import numel
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import Shape
 from ..target import Target
 from .asking import near
-from .group import numel
 from .in_memory import is_materialized
 from .one_pass import FEW_BYTES, OnePasses, Operands
 from .plain import PlainGraph

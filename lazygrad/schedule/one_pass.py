@@ -8,7 +8,6 @@ this, from operands in memory, if nobody else reads what is inside and it is pre
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import NamedTuple
 
@@ -20,14 +19,15 @@ from ..decisions import yes_or_no
 from ..dtype import dtypes
 from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp
+from ..shape import numel
 from ..shape.movement import base_and_tracker, below_movement
 from ..shape.rules import shape_of
-from ..shape.sizes import Shape, vmax
+from ..shape.sizes import Shape
 from ..shape.tracker import ShapeTracker
 from ..target import Target
 from .asking import near
 from .graph import is_generated
-from .group import Group, numel
+from .group import Group
 from .in_memory import is_materialized
 from .kernel_ast import AstBuilder
 from .powers import powers_in
@@ -115,7 +115,7 @@ class OnePasses:
         blocks of one pass fit the target.
         """
         if faster:
-            return not self.spares and _elements(node) * size_of(parts.key) * node.dtype.itemsize <= FEW_BYTES
+            return not self.spares and numel(node) * size_of(parts.key) * node.dtype.itemsize <= FEW_BYTES
         return fits(parts, self.target)
 
     def _operands_of_rows(self, node: UOp) -> Operands | None:
@@ -135,8 +135,8 @@ class OnePasses:
 
     def pays_of_rows(self, node: UOp, found: Operands, parts: OnePass) -> bool:
         """Whether statistics of rows are faster in one pass, or what they are of would take much memory."""
-        pairs = _elements(node) * size_of(parts.key)
-        read = sum(_elements(value) * value.dtype.itemsize for value in found.read)
+        pairs = numel(node) * size_of(parts.key)
+        read = sum(numel(value) * value.dtype.itemsize for value in found.read)
         if self.is_large(pairs * parts.total.dtype.itemsize, read):
             return True
         faster = pays_of_rows(parts, self.target)
@@ -157,8 +157,8 @@ class OnePasses:
         other = Group(1, (), "kernel", None, self.target)
         homes = {node: group, **dict.fromkeys(found.read, other), **dict.fromkeys(found.beside, group)}
         outputs = [node, *found.beside]
-        builder = AstBuilder(group, homes, lambda base: base, _elements, len(outputs))
-        stores = [builder.store(n, value, None, _elements(value)) for n, value in enumerate(outputs)]
+        builder = AstBuilder(group, homes, lambda base: base, numel, len(outputs))
+        stores = [builder.store(n, value, None, numel(value)) for n, value in enumerate(outputs)]
         return _pattern_of(builder.kernel(stores))
 
     def is_within(self, values: Iterable[UOp], top: UOp, readers: Container[UOp]) -> bool:
@@ -301,10 +301,6 @@ def _is_padded(node: UOp) -> bool:
 
 def _is_wide(node: UOp) -> bool:
     return node.dtype in (dtypes.float32, dtypes.float64)
-
-
-def _elements(node: UOp) -> int:
-    return math.prod(map(vmax, shape_of(node)))
 
 
 @functools.lru_cache(256)

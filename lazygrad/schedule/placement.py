@@ -22,6 +22,7 @@ from ..ir.device import device_of
 from ..ir.index import as_index, const
 from ..ir.ops import ELEMENTWISE, MOVEMENT, TRANSFERS, Ops
 from ..ir.uop import UOp
+from ..shape import numel
 from ..shape.movement import base_and_tracker, below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import vmax
@@ -29,7 +30,7 @@ from ..simplify.validity import has_division
 from ..target import Target
 from .asking import near
 from .graph import is_generated
-from .group import Group, numel
+from .group import Group
 from .in_memory import is_materialized
 from .indices import ANYWHERE, CONTINUES, Indices, are_all, block_of, free_ranges, size_of, through
 from .moments import Moment

@@ -13,7 +13,6 @@ Not on a grid: there a kernel has one shape of launch.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -24,8 +23,7 @@ from ..codegen.select_opts import launch_cycles, lowered, select_opts
 from ..decisions import yes_or_no
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..shape.rules import shape_of
-from ..shape.sizes import vmax
+from ..shape import numel
 from ..structure import structure_of
 from ..target import Target
 from .followers import ast_of, chunks_of, may_follow, reads_of, roots_of
@@ -280,7 +278,7 @@ def _has_plain_loops(ast: UOp) -> bool:
         if node.op is Ops.VIEW and not all(isinstance(size, int) and size for size in node.arg.shape):
             return False
         if node.op is Ops.REDUCE_AXIS and _below_views(node.src[0]).op is Ops.MUL:
-            if math.prod(map(vmax, shape_of(node.src[0]))) > LARGE:
+            if numel(node.src[0]) > LARGE:
                 return False
     return True
 

@@ -12,10 +12,10 @@ from ..codegen.price import WORST
 from ..dtype import dtypes
 from ..ir.ops import ELEMENTWISE, MOVEMENT, OPS, TRANSFERS, Ops
 from ..ir.uop import UOp
+from ..shape import numel
 from ..shape.movement import base_and_tracker, below_movement
 from ..target import Target
 from .graph import is_generated
-from .group import numel
 from .in_memory import is_materialized
 
 #: What is computed once for each of its elements, or stored.

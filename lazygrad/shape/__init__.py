@@ -12,7 +12,7 @@ from .movement import (
     resolve_minus_one,
     shrink,
 )
-from .rules import SHAPES, shape_of, shape_or_none
+from .rules import SHAPES, numel, shape_of, shape_or_none
 from .sizes import Shape, prod, resolve_equal, shape_text, size_text, smax, smin, vmax, vmin
 from .tracker import ShapeTracker
 from .view import View
@@ -27,6 +27,7 @@ __all__ = [
     "broadcast_to",
     "expand",
     "flip",
+    "numel",
     "pad",
     "permute",
     "prod",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from ..ir.ops import OPS, Kind, Ops
 from ..ir.uop import UOp
 from ..ir.walks import noted
-from .sizes import Shape, add, shape_text, sub
+from .sizes import Shape, add, shape_text, sub, vmax
 
 #: (node, shapes of its sources) → its shape; None where this use of the op has none.
 ShapeRule = Callable[[UOp, tuple[Any, ...]], Shape | None]
@@ -163,6 +164,11 @@ def shape_of(u: UOp) -> Shape:
         if shape is None:
             raise ValueError(f"{u.op} has no shape")
     return shape
+
+
+def numel(u: UOp) -> int:
+    """How many elements a node's value has, at most."""
+    return math.prod(map(vmax, shape_of(u)))
 
 
 def shape_or_none(u: UOp) -> Shape | None:

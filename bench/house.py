@@ -12,7 +12,8 @@ share, engine and programs. *extensions* are the other renderers, target, device
 folder to which code of the core has moved (`EXTENSIONS`): a moved line is not a removed one.
 
     lines             all lines of files; `code` leaves out blank lines, comments and docstrings
-    files, functions  of the core and of the extensions; a function is a `def`, methods included
+    files, functions  of the core and of the extensions; of files those with code, for the docstring of a
+                      folder is no file to read; a function is a `def`, methods included
     visits            files and functions of lazygrad that run from a call of a program to its first
                       result, in a fresh process without a disk cache, for the first processors of x86-64,
                       one thread. Comprehensions are no functions: not all have frames from Python 3.12 on
@@ -83,24 +84,24 @@ MEMO_LAYERS = {
     "captures": "lazygrad.jit.stored",
 }
 KEY_ENCODERS = {
-    "graphs": "lazygrad.schedule.template",
+    "graphs": "lazygrad.schedule.kernels.template",
     "graphs on disk": "lazygrad.schedule.stored",
-    "sizes apart": "lazygrad.schedule.split_sizes",
+    "sizes apart": "lazygrad.schedule.keys.split_sizes",
     "calls": "lazygrad.schedule.calls",
     "signatures of methods": "lazygrad.tensor.recipes",
     "captured functions": "lazygrad.jit.structure",
     "kernels": "lazygrad.codegen.graph_rows",
 }
 GROWTH_LEARNERS = {
-    "sizes of graphs": "lazygrad.schedule.growth",
+    "sizes of graphs": "lazygrad.schedule.keys.growth",
     "sizes of methods": "lazygrad.tensor.sized_recipes",
     "sizes of launches": "lazygrad.engine.growing_lists",
     "sizes of calls": "lazygrad.engine.call_lists",
 }
 COST_UNITS = {
-    "operations": "lazygrad.schedule.placement",
-    "cycles": "lazygrad.codegen.cost_model",
-    "seconds of a grid": "lazygrad.codegen.opt.grid_time",
+    "operations": "lazygrad.schedule.place.placement",
+    "cycles": "lazygrad.codegen.cost.cost_model",
+    "seconds of a grid": "lazygrad.codegen.opt.gpu.grid_time",
 }
 
 PROGRAMS = {
@@ -372,7 +373,12 @@ def _lines(parts: list[str], without: list[str] = []) -> Callable[[], dict[str, 
         defined = [place for place in functions(parts) if ROOT / place[0] in inside]
         lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
         code = sum(map(lines_of_code, paths))
-        return {"lines": lines, "code": code, "files": len(paths), "functions": len(defined)}
+        return {
+            "lines": lines,
+            "code": code,
+            "files": sum(lines_of_code(path) > 0 for path in paths),
+            "functions": len(defined),
+        }
 
     return count
 

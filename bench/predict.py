@@ -27,7 +27,7 @@ import numpy as np
 
 from lazygrad import Device, Tensor
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.codegen.predict import predict
+from lazygrad.codegen.cost.predict import predict
 from lazygrad.config import CPU_TARGET
 from lazygrad.device import Buffer
 from lazygrad.ir.ops import Ops

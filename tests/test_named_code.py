@@ -145,7 +145,7 @@ def test_what_is_not_there_is_noticed() -> None:
 ## 1. One file: `ir/rewrite.py`
 
 `graph_rewrite(root, matcher)` and `RewriteError.nothing`, `x + 0`, `ir/`.
-`linearize` (`codegen/linearize.py`).
+`linearize` (`codegen/linearizing/linearize.py`).
 
 ```python
 `graph_transmute`

@@ -15,7 +15,7 @@ from lazygrad import Context, Device
 from lazygrad.codegen.compile import compile_kernel, prediction_of
 from lazygrad.engine.realize import observe_kernels
 from lazygrad.ir.ops import Ops
-from lazygrad.schedule.items import ScheduleItem
+from lazygrad.schedule.kernels.items import ScheduleItem
 from lazygrad.tuning.beam import tune
 
 from .machine import PLAY, Machine

@@ -18,7 +18,7 @@ from lazygrad.codegen.compile import prediction_of
 from lazygrad.engine.realize import observe_kernels
 from lazygrad.ir.ops import Ops
 from lazygrad.programs.runners import get_runner
-from lazygrad.schedule.items import ScheduleItem
+from lazygrad.schedule.kernels.items import ScheduleItem
 
 from .machine import Machine
 from .stages import Missing

@@ -17,8 +17,8 @@ from lazygrad.ir.text import linear_text
 from lazygrad.ir.uop import UOp
 from lazygrad.programs.runners import clear_programs
 from lazygrad.renderer import Renderer
-from lazygrad.schedule.items import ScheduleItem
 from lazygrad.schedule.kernelize import clear_templates
+from lazygrad.schedule.kernels.items import ScheduleItem
 
 from .corpus import PROGRAMS, RANDOM, random_kernels
 from .targets import KIND, ReplayDevice

@@ -4,11 +4,11 @@
 """
 
 from .compile import PASSES, Pass, compile_kernel, stage_times, stages
-from .estimate import estimate
-from .evaluate import evaluate
-from .legalize import legalize
-from .linearize import linearize
-from .lower import lower
+from .cost.estimate import estimate
+from .legalizing.legalize import legalize
+from .linearizing.linearize import linearize
+from .lowering.lower import lower
+from .oracle.evaluate import evaluate
 
 __all__ = [
     "PASSES",

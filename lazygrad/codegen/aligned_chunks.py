@@ -29,7 +29,7 @@ from ..ir.ops import COMPARISONS, Ops
 from ..ir.uop import UOp
 from ..target import Target
 from .opt import KernelOptError, Loops, Opt, OptOps, apply_opt, apply_opts
-from .opt.actions import MAX_PIECES
+from .opt.moves.actions import MAX_PIECES
 from .opt.threads import FEWEST, PIECE
 from .select_opts import launch_cycles, select_opts
 

@@ -12,29 +12,29 @@ from ..ir.spec import KERNEL, LINEAR, LOOPS, SCHEDULED, TARGET, VECTORS, Spec, v
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec, Renderer
 from ..target import Target
-from .axes import kernel_axes
-from .barriers import without_repeated_barriers
-from .direct_kernels import direct_spec, is_direct, linear_form
-from .disjoint_stores import disjoint_threads
-from .estimate import estimate
-from .grid import assign_grid
-from .legalize import STEPS
-from .linearize import linearize
-from .loops import loop_of, loop_spec
-from .lower import lower
-from .nest_sums import nest_sums
+from .cost.estimate import estimate
+from .cost.predict import all_iterations
+from .direct.direct_kernels import direct_spec, is_direct, linear_form
+from .direct.loops import loop_of, loop_spec
+from .grid.assign_grid import assign_grid
+from .legalizing.legalize import STEPS
+from .legalizing.products import form_sums
+from .legalizing.warp_groups import by_warp_groups
+from .linearizing.barriers import without_repeated_barriers
+from .linearizing.linearize import linearize
+from .linearizing.nest_sums import nest_sums
+from .linearizing.nontemporal import store_past_caches
+from .linearizing.separate_loops import separate_loops
+from .lowering.axes import kernel_axes
+from .lowering.disjoint_stores import disjoint_threads
+from .lowering.lower import lower
 from .nests import beside, has_nests, nests_of, opts_of_nests
-from .nontemporal import store_past_caches
 from .one_pass import as_taken, is_one_pass, one_pass_prediction
 from .opt import Loops, Opt, OptOps, apply_opt, apply_opts
 from .opt.facts import Facts
-from .opt.grid_time import Prediction, predict_on_grid
-from .predict import all_iterations
-from .products import form_sums
+from .opt.gpu.grid_time import Prediction, predict_on_grid
 from .select_opts import lowered, select_opts
-from .separate_loops import separate_loops
-from .vectorize import vectorize
-from .warp_groups import by_warp_groups
+from .vectorizing.vectorize import vectorize
 
 
 class Job(NamedTuple):

@@ -17,22 +17,22 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..renderer import Renderer
 from ..target import Target
-from .barriers import without_repeated_barriers
-from .grid import assign_grid
-from .linearize import linearize
-from .nest_sums import nest_sums
+from .cost.predict import all_iterations, predict
+from .expressions.ranges import in_order
+from .grid.assign_grid import assign_grid
+from .legalizing.products import form_sums
+from .legalizing.warp_groups import by_warp_groups
+from .linearizing.barriers import without_repeated_barriers
+from .linearizing.linearize import linearize
+from .linearizing.nest_sums import nest_sums
+from .linearizing.separate_loops import separate_loops
 from .opt import ACTIONS, KernelOptError, Loops, Opt, OptOps, apply_opt
-from .opt.contraction import candidates
+from .opt.cpu.contraction import candidates
+from .opt.cpu.plans import plans
 from .opt.facts import Facts
-from .opt.inline import all_inline
-from .opt.plans import plans
+from .opt.moves.inline import all_inline
 from .opt.search import AMOUNTS, is_small
-from .predict import all_iterations, predict
-from .products import form_sums
-from .ranges import in_order
-from .separate_loops import separate_loops
-from .vectorize import vectorize
-from .warp_groups import by_warp_groups
+from .vectorizing.vectorize import vectorize
 
 #: A walk has up to so many Opts, and each is drawn so often at most.
 LONGEST, TRIES = 6, 12

@@ -1,10 +1,10 @@
 """Kernels of several nests of loops, one after another.
 
-The plan makes them of kernels that run one after the other (`schedule/side_by_side.py`). The argument of
-such a SINK says how many stores each nest has. Each nest goes through the passes as a kernel of its own does,
-with Opts of its own. What they make of it stands in one SINK, where the loops and the memory of each nest
-have numbers of their own, so that no two nests share a loop. A nest may read memory that one before it
-stores: nothing of a nest stands before the end of the last (`ir/nest.py`), and pieces keep step
+The plan makes them of kernels that run one after the other (`schedule/horizontal_fusion/side_by_side.py`).
+The argument of such a SINK says how many stores each nest has. Each nest goes through the passes as a kernel
+of its own does, with Opts of its own. What they make of it stands in one SINK, where the loops and the memory
+of each nest have numbers of their own, so that no two nests share a loop. A nest may read memory that one
+before it stores: nothing of a nest stands before the end of the last (`ir/nest.py`), and pieces keep step
 (`aligned_chunks.py`).
 """
 
@@ -20,8 +20,8 @@ from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..target import Target
 from .aligned_chunks import aligned_chunks, shared_memory
+from .expressions.ranges import substitute_ranges
 from .opt import KernelOptError, Opt, OptOps
-from .ranges import substitute_ranges
 from .select_opts import select_opts
 
 

@@ -1,6 +1,7 @@
 """What kernels are lowered to, and the Opts chosen for them, remembered for a while.
 
-The plan asks how long short kernels take (`schedule/side_by_side.py`) just before they are compiled.
+The plan asks how long short kernels take (`schedule/horizontal_fusion/side_by_side.py`) just before they are
+compiled.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ..ir.uop import UOp
 from ..structure import structure_of
 from ..target import Target
 from .drawn import drawn
-from .lower import lower
+from .lowering.lower import lower
 from .opt import Choice, Loops, choose, choose_on_cores
 from .opt.text import parse_opts
 

@@ -10,7 +10,7 @@ from ..config import NOOPT, Context
 from ..device import Device
 from ..engine.realize import observe_kernels
 from ..report.terminal import use_color
-from ..schedule.items import ScheduleItem
+from ..schedule.kernels.items import ScheduleItem
 from ..viz import brief, pages, plain, record
 from ..viz.record import PlanningRecorder
 from ..viz.walk import in_terminal

@@ -12,7 +12,7 @@ from ..ir.ops import TRANSFERS
 from ..ir.uop import UOp
 from ..report.profile import output_shape
 from ..report.rows import plain_name
-from ..schedule.items import ScheduleItem
+from ..schedule.kernels.items import ScheduleItem
 
 
 class Enough(BaseException):

@@ -67,8 +67,8 @@ from ..runtime.cpu import CPUDevice
 from ..runtime.disk import DiskDevice
 from ..runtime.null import NullDevice
 from ..runtime.python import PythonDevice
-from ..schedule.items import ScheduleItem
-from ..schedule.kernel_ast import Kernel as ScheduledKernel
+from ..schedule.kernels.items import ScheduleItem
+from ..schedule.place.kernel_ast import Kernel as ScheduledKernel
 from ..shape import tracker, view
 from ..tensor import Function, Tensor
 from ..tensor.trace import Metadata

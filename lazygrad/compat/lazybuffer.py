@@ -16,11 +16,11 @@ from ..ir.index import as_index, as_sint, bounds, substitute
 from ..ir.ops import Ops
 from ..ir.uop import UOp, Variable
 from ..ir.uop import toposort as sorted_nodes
-from ..schedule.collectives import combined
-from ..schedule.layouts import spans_of
-from ..schedule.multi import value_of
-from ..schedule.shards import multi
-from ..schedule.versions import buffer_of, latest, peel
+from ..schedule.graph.layouts import spans_of
+from ..schedule.graph.versions import buffer_of, latest, peel
+from ..schedule.sharding.collectives import combined
+from ..schedule.sharding.multi import value_of
+from ..schedule.sharding.shards import multi
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from ..shape.sizes import prod

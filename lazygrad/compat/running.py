@@ -15,7 +15,7 @@ from ..engine.realize import run_schedule
 from ..ir.uop import UOp
 from ..programs.runners import Runner, values_for
 from ..renderer import ProgramSpec, Renderer
-from ..schedule.items import ScheduleItem
+from ..schedule.kernels.items import ScheduleItem
 from ..tensor import Tensor
 from . import kernel
 

@@ -15,8 +15,8 @@ from ..device.reports import ReportBuffer
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..programs.runners import Runner, get_runner
-from ..schedule.items import ScheduleItem, output_count, variables_of
-from ..schedule.lifted_numbers import argument_name
+from ..schedule.kernels.items import ScheduleItem, output_count, variables_of
+from ..schedule.keys.lifted_numbers import argument_name
 from .collectives import Hazards
 from .realize import copy_one_after_another, number_of
 

@@ -1,8 +1,8 @@
 """Memory of one schedule's intermediate values: one arena a device, where lives that do not meet overlap.
 
 Only memory that nothing outside of the schedule can reach is placed there: fresh outputs that no node of the
-graph becomes (`schedule/memory.py`), all of whose kernels run in this schedule, by this thread. In a capture,
-where Buffers stand for themselves in what is recorded, they lie there only while the schedule runs.
+graph becomes (`schedule/kernels/arena.py`), all of whose kernels run in this schedule, by this thread. In a
+capture, where Buffers stand for themselves in what is recorded, they lie there only while the schedule runs.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from ..dtype import dtypes
 from ..events import listeners, tell
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.items import ScheduleItem
-from ..schedule.memory import arrange
+from ..schedule.kernels.arena import arrange
+from ..schedule.kernels.items import ScheduleItem
 
 #: Shorter schedules have next to nothing to share.
 SHORTEST = 3

@@ -8,8 +8,8 @@ from ..config import DEBUG
 from ..ir.ops import TRANSFERS
 from ..programs.runners import get_runner, prepare
 from ..report.terminal import show
-from ..schedule.growth import Growth
-from ..schedule.template import Template
+from ..schedule.kernels.template import Template
+from ..schedule.keys.growth import Growth
 
 
 class _Latest(threading.local):

@@ -3,7 +3,8 @@
 A graph that was planned for many sizes three times gets a list whose Variable's value, and the lengths of
 whose results, change from run to run. Its structure is what `launch_cache.py` takes, without sizes and
 without the user's calls: what is the same in many graphs, as the counters of a size, remembers the first one.
-How sizes follow from the value of the Variable is worked out from the three, as `schedule/growth.py` does.
+How sizes follow from the value of the Variable is worked out from the three, as `schedule/keys/growth.py`
+does.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from ..dtype import PtrDType
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import table_lock, uninterrupted
-from ..schedule.growth import STAYS, Growth, Polynomial, polynomial
-from ..schedule.items import ScheduleItem, create_schedule
-from ..schedule.versions import effective, forward_to, in_shape, version_on
+from ..schedule.graph.versions import effective, forward_to, in_shape, version_on
+from ..schedule.kernels.items import ScheduleItem, create_schedule
+from ..schedule.keys.growth import STAYS, Growth, Polynomial, polynomial
 from ..shape.rules import shape_of
 from ..shape.sizes import prod, vmax
 

@@ -29,11 +29,7 @@ from ..ir.uop import UOp, keep_origin
 from ..locks import table_lock, uninterrupted
 from ..schedule import kernelize
 from ..schedule.calls import DEFERRED, Call, plain
-from ..schedule.items import ScheduleItem, create_schedule
-from ..schedule.plan import pass_observers
-from ..schedule.readers import Pending, open_or_planned
-from ..schedule.split_sizes import may_be_size
-from ..schedule.versions import (
+from ..schedule.graph.versions import (
     LOOKS_OR_PARTS,
     below_looks,
     buffer_of,
@@ -46,6 +42,10 @@ from ..schedule.versions import (
     version_after,
     version_on,
 )
+from ..schedule.kernels.items import ScheduleItem, create_schedule
+from ..schedule.keys.split_sizes import may_be_size
+from ..schedule.plan import pass_observers
+from ..schedule.readers import Pending, open_or_planned
 from ..shape.recipe import Meetings
 from ..shape.rules import shape_of
 from ..shape.sizes import prod

@@ -32,10 +32,10 @@ from ..report.check import Checker, CheckError
 from ..report.forms import print_forms
 from ..report.rows import copy_name, row, shown_name
 from ..report.terminal import colored, show, size_text
-from ..schedule.items import ScheduleItem, create_schedule, output_count
+from ..schedule.graph.versions import latest, next_version
 from ..schedule.kernelize import kernelize, planning
+from ..schedule.kernels.items import ScheduleItem, create_schedule, output_count
 from ..schedule.readers import Pending
-from ..schedule.versions import latest, next_version
 from .arena import Arena, allocate_intermediates
 from .collectives import Flying, Hazards, agree, note_sent, start, text_of
 from .growing import make_ready

@@ -26,8 +26,8 @@ from ..report import profile
 from ..report.check import Checker
 from ..report.rows import copy_name, row
 from ..report.terminal import colored, show, size_text
-from ..schedule.items import ScheduleItem
-from ..schedule.memory import arrange
+from ..schedule.kernels.arena import arrange
+from ..schedule.kernels.items import ScheduleItem
 from .actions import (
     Action,
     Batch,

@@ -27,7 +27,7 @@ from ..jit.tensor_memory import (
 from ..jit.tensor_specs import TensorSpec
 from ..jit.writable_memory import begin_writes, end_writes, is_watched
 from ..locks import uninterrupted
-from ..schedule.versions import buffer_of, in_shape
+from ..schedule.graph.versions import buffer_of, in_shape
 from ..shape import shape_text
 from ..tensor import Tensor
 from ..tensor.random import sampling

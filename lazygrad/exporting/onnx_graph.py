@@ -22,7 +22,7 @@ from ..jit.describer import Describer
 from ..jit.nest import Nest
 from ..jit.tensor_memory import copied_whole
 from ..jit.tinyjit import TinyJit, argument_names
-from ..schedule.versions import buffer_of, effective
+from ..schedule.graph.versions import buffer_of, effective
 from ..shape import shape_of
 from ..tensor import Tensor
 from ..tensor.observer import Observer, observing

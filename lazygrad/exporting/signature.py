@@ -14,7 +14,7 @@ from ..jit.errors import describe_fn
 from ..jit.nest import Nest
 from ..jit.specs import Spec
 from ..jit.tinyjit import argument_names
-from ..schedule.versions import effective
+from ..schedule.graph.versions import effective
 from ..tensor import Tensor
 
 # *** arguments

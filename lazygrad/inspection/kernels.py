@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ..codegen.compile import compile_kernel, prediction_of, stages
 from ..codegen.opt import Opt
-from ..codegen.opt.grid_time import Prediction
+from ..codegen.opt.gpu.grid_time import Prediction
 from ..codegen.opt.text import parse_opts
 from ..config import NOOPT
 from ..device import Buffer, Device, DeviceError
@@ -27,9 +27,9 @@ from ..ir.text import linear_text
 from ..ir.uop import UOp
 from ..programs.runners import Runner, values_for
 from ..renderer import ProgramSpec
-from ..schedule.items import ScheduleItem, create_schedule, output_count
+from ..schedule.graph.versions import effective
 from ..schedule.kernelize import planning
-from ..schedule.versions import effective
+from ..schedule.kernels.items import ScheduleItem, create_schedule, output_count
 from ..tuning.beam import Tuned, tune
 from .targets import Target, find_target
 

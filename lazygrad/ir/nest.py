@@ -3,7 +3,7 @@
 Every node depends on a set of ranges, and stands in the outermost loop where all of them are open: what does
 not change inside a loop is computed before it, by construction. The ranges of the outputs nest in one chain;
 the ranges of a REDUCE, or of a STAGE, open inside the deepest loop that its result depends on.
-`codegen/linearize.py` writes this nest as a list, `ir/text.py` prints it as loops.
+`codegen/linearizing/linearize.py` writes this nest as a list, `ir/text.py` prints it as loops.
 """
 
 from __future__ import annotations

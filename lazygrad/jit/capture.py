@@ -16,7 +16,7 @@ from ..engine.frames import PACKAGE
 from ..engine.realize import recording
 from ..ir import uop as graph
 from ..ir.uop import UOp, readers
-from ..schedule.items import ScheduleItem
+from ..schedule.kernels.items import ScheduleItem
 from ..tensor.observer import Observer, observing
 from .errors import JitError
 

@@ -11,8 +11,8 @@ from ..dtype import default_float, default_int
 from ..engine.actions import MemoryUses
 from ..engine.replay import Replay
 from ..locks import uninterrupted
-from ..schedule.items import ScheduleItem
-from ..schedule.versions import peel
+from ..schedule.graph.versions import peel
+from ..schedule.kernels.items import ScheduleItem
 from ..tensor import Tensor
 from ..tensor.modes import mode
 from ..tensor.random import sampling

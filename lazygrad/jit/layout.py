@@ -14,7 +14,7 @@ from ..device import Buffer
 from ..ir.args import MultiArg
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
-from ..schedule.versions import buffer_of, version_on
+from ..schedule.graph.versions import buffer_of, version_on
 from ..tensor.storage import base_of, versions_of
 
 #: How a tensor looks at memory: movements as (op, argument), the innermost first.

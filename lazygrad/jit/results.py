@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..schedule.versions import peel
+from ..schedule.graph.versions import peel
 from ..shape.movement import reshape
 from ..tensor import Tensor
 from ..tensor.storage import Storage

@@ -14,7 +14,7 @@ from ..device import Buffer
 from ..engine.realize import realize as realize_nodes
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.versions import buffer_of, end_version, peel
+from ..schedule.graph.versions import buffer_of, end_version, peel
 from ..shape import shape_text
 from ..tensor import Tensor
 from ..tensor.computing import live_tensors, pending_nodes

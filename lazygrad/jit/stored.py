@@ -25,8 +25,8 @@ from ..ir.ops import TRANSFERS, Ops
 from ..ir.uop import UOp
 from ..programs.runners import prepare
 from ..runtime import diskcache_get, diskcache_put
-from ..schedule.items import ScheduleItem, bind_values
-from ..schedule.reports import Site
+from ..schedule.graph.reports import Site
+from ..schedule.kernels.items import ScheduleItem, bind_values
 from ..structure import Unlasting
 from ..tensor import Tensor
 from ..tensor.modes import mode

@@ -20,7 +20,7 @@ from ..dtype import DType, const_bits
 from ..ir.members import Member
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.versions import buffer_of
+from ..schedule.graph.versions import buffer_of
 from ..structure import Unlasting
 from ..tensor import Tensor
 from ..tensor.storage import Storage, base_of

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..codegen.differences import differing
+from ..codegen.oracle.differences import differing
 from ..device import Buffer
 from ..dtype import dtypes
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.versions import in_shape, peel, version_on
+from ..schedule.graph.versions import in_shape, peel, version_on
 from ..shape import shape_of
 from ..shape.sizes import prod
 from ..tensor import Tensor

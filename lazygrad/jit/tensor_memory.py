@@ -10,7 +10,7 @@ from ..engine.realize import allocate_empty
 from ..engine.realize import realize as realize_nodes
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.versions import buffer_of, in_shape, peel, version_on
+from ..schedule.graph.versions import buffer_of, in_shape, peel, version_on
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from ..shape.sizes import prod, vmax

@@ -11,7 +11,7 @@ from ..ir.args import MultiArg
 from ..ir.index import sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.versions import buffer_of, in_shape, peel
+from ..schedule.graph.versions import buffer_of, in_shape, peel
 from ..shape import shape_of, shape_text
 from ..tensor import Tensor
 from ..tensor.same_device import devices_text

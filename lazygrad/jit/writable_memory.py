@@ -14,8 +14,8 @@ from ..engine.realize import realize as realize_nodes
 from ..ir.ops import Ops
 from ..ir.rewrite import resolve
 from ..ir.uop import UOp
+from ..schedule.graph.versions import effective, end_version
 from ..schedule.kernelize import planning
-from ..schedule.versions import effective, end_version
 from ..tensor.assigning import keep_old_values
 from ..tensor.computing import pending_nodes
 from ..tensor.storage import Storage, base_of, versions_of

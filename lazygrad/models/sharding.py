@@ -8,7 +8,7 @@ from typing import Any
 from ..device import Device
 from ..nn.integer_weights import IntegerWeights
 from ..nn.quantized import QuantizedTensor
-from ..schedule.layouts import even_spans
+from ..schedule.graph.layouts import even_spans
 from ..tensor.sharding import in_shards
 from .blocks import Attention, Block, FeedForward, Linear, Norm
 from .language_model import LanguageModel

@@ -16,8 +16,8 @@ from ..device.world import world
 from ..engine.collectives import after_sending
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.shards import is_multi
-from ..schedule.versions import buffer_of, latest
+from ..schedule.graph.versions import buffer_of, latest
+from ..schedule.sharding.shards import is_multi
 from ..shape import View
 from ..shape.movement import base_and_tracker
 from ..tensor import Tensor

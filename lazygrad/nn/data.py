@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from ..device import Device, Devices
 from ..device.mesh import Mesh
-from ..schedule.layouts import even_spans
+from ..schedule.graph.layouts import even_spans
 from ..tensor import Generator, Tensor
 from ..tensor.random.sampling import draw
 from .parallel import from_local, map_tensors, share_of

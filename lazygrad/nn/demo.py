@@ -13,7 +13,7 @@ from ..device import Device
 from ..dtype import dtypes
 from ..engine.realize import observe_kernels
 from ..report.profile import output_shape
-from ..schedule.items import ScheduleItem
+from ..schedule.kernels.items import ScheduleItem
 from ..tensor import Tensor
 from .convolution import Conv2d
 from .datasets import digits

@@ -14,8 +14,8 @@ from typing import Any
 
 from ..device.mesh import Mesh
 from ..ir.args import MultiArg
-from ..schedule.layouts import copied, layout, renumbered, settled
-from ..schedule.multi import laid_with_order, layout_of_value
+from ..schedule.graph.layouts import copied, layout, renumbered, settled
+from ..schedule.sharding.multi import laid_with_order, layout_of_value
 from ..tensor import Function, Tensor
 from ..tensor.transforms.derivatives import vmap
 from .state import Hidden, get_state_dict, members_of

@@ -4,7 +4,7 @@ infinity. What is found raises `CheckError` with the kernel, the user's line and
 The interpreter runs the plain loops of the same kernel (NOOPT, on device PYTHON) on copies of its memory, at
 about a million operations a second. Integers and bools must be equal. Floats may differ by the roundings of
 sums in another order and of functions; where they differ by more, the interval that rounding allows for this
-very element is computed (`codegen/intervals.py`), and only a value outside of it is an error.
+very element is computed (`codegen/oracle/intervals.py`), and only a value outside of it is an error.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 
 from ..codegen.aligned_chunks import memory_of, shared_memory
 from ..codegen.compile import stages
-from ..codegen.differences import differing, values_of
-from ..codegen.intervals import epsilon, roundings, with_bounds
+from ..codegen.direct.own_kernel import is_given_text, own_kernel
 from ..codegen.nests import nests_of
 from ..codegen.one_pass import single_store_kernels
-from ..codegen.own_kernel import is_given_text, own_kernel
+from ..codegen.oracle.differences import differing, values_of
+from ..codegen.oracle.intervals import epsilon, roundings, with_bounds
 from ..config import CHECK, Context
 from ..device import Buffer, Device
 from ..dtype import dtypes
@@ -30,7 +30,7 @@ from ..ir.own import OwnKernel
 from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..programs.runners import Runner, get_runner, values_for
-from ..schedule.items import ScheduleItem, output_count
+from ..schedule.kernels.items import ScheduleItem, output_count
 from ..shape import ShapeTracker, shape_of
 from ..shape.view import View
 from .own_indices import with_reports

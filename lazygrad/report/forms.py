@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..codegen.compile import stages
-from ..codegen.loops import loop_of
+from ..codegen.direct.loops import loop_of
 from ..codegen.nests import has_nests
 from ..codegen.opt import ACTIONS, KernelOptError, Loops, Opt, OptOps, apply_opt
 from ..config import DEBUG, DEBUG_STYLE, NOOPT, VIZ
@@ -17,8 +17,8 @@ from ..ir.text import GRAPH, LINEAR, LOOPS, styled
 from ..ir.uop import UOp
 from ..programs.runners import Runner, get_runner, linear_program
 from ..renderer import ProgramSpec
-from ..schedule.items import ScheduleItem
 from ..schedule.kernelize import plan_observers
+from ..schedule.kernels.items import ScheduleItem
 from .rows import shown_name
 from .terminal import show
 

@@ -21,7 +21,7 @@ from ..config import DEBUG
 from ..device import Buffer, GlobalCounters
 from ..ir.ops import TRANSFERS, Ops
 from ..ir.uop import UOp
-from ..schedule.items import ScheduleItem
+from ..schedule.kernels.items import ScheduleItem
 from ..shape import shape_text
 from .rows import plain_name
 from .terminal import show, time_text

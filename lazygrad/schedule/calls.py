@@ -17,7 +17,7 @@ from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp, origin
 from ..locks import table_lock
 from ..shape.recipe import Recipe
-from .versions import forward_to
+from .graph.versions import forward_to
 
 #: The op of a call, which no node has.
 DEFERRED: Any = "deferred"

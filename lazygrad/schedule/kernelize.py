@@ -29,15 +29,14 @@ from ..locks import uninterrupted
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
-from . import growth
-from .asking import near
-from .between_ranks import not_found_again
-from .budget_report import report_rematerialized
-from .checkpoints import needs_less, without_checkpoints
-from .graph import Request, binds_in_args, open_arg
-from .in_memory import is_materialized
-from .kernel_ast import Kernel
-from .lifted_numbers import (
+from .budget.budget_report import report_rematerialized
+from .budget.checkpoints import needs_less, without_checkpoints
+from .graph.in_memory import is_materialized
+from .graph.requested import Request, binds_in_args, open_arg
+from .graph.versions import below_looks, check_alive, effective, forward_to, in_shape, latest, new_buffer
+from .kernels.template import Place, Ref, Template
+from .keys import growth
+from .keys.lifted_numbers import (
     constant_below,
     constant_key,
     lifted_values,
@@ -46,14 +45,15 @@ from .lifted_numbers import (
     open_sources,
     open_value,
 )
-from .lifted_sizes import copies_first
-from .multi import in_place
+from .keys.lifted_sizes import copies_first
+from .keys.split_sizes import SizedGraph, split_sizes
+from .place.kernel_ast import Kernel
 from .plan import COLLECT, LIFT, LIFT_SIZES, Job, plan, run, unobserved
 from .readers import Pending
-from .split_sizes import SizedGraph, split_sizes
+from .rewrite.asking import near
+from .sharding.between_ranks import not_found_again
+from .sharding.multi import in_place
 from .stored import stored_plan
-from .template import Place, Ref, Template
-from .versions import below_looks, check_alive, effective, forward_to, in_shape, latest, new_buffer
 
 #: One lock around planning and compiling; re-entrant, none around running.
 planning = lock_across_fork()

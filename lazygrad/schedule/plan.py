@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from ..codegen.price import Prices, prices_for
+from ..codegen.cost.price import Prices, prices_for
 from ..config import CHECK, PLAN_FOR
 from ..decisions import yes_or_no
 from ..device import Device, DeviceError
@@ -27,29 +27,29 @@ from ..ir.uop import UOp
 from ..renderer import Renderer
 from ..renderer.cstyle import CUDARenderer, MetalRenderer, OpenCLRenderer, WGSLRenderer
 from ..target import CUDA_ARCH, Target
-from .asking import near
-from .assemble import assemble
-from .graph import Request
-from .growth import Growth
-from .in_memory import is_materialized
-from .joined_sums import join_sums
-from .lifted_numbers import lift, nameable
-from .lifted_sizes import lift_sizes
-from .loops import plan_loop
-from .memory import inner_outputs
-from .multi import separate_devices
-from .nested_sums import kernels_in_one_pass
-from .offsets import share_offsets
-from .order import order_kernels
-from .overlap import begin_early
-from .placement import Placed, Placement
-from .plain import STEPS, PlainGraph, Step, plain
+from .budget.rematerialize import rematerialize, sparer
+from .graph.in_memory import is_materialized
+from .graph.requested import Request
+from .graph.versions import device_name
+from .horizontal_fusion.joined_sums import join_sums
+from .horizontal_fusion.side_by_side import join_short_kernels
+from .kernels.arena import inner_outputs
+from .kernels.assemble import assemble
+from .kernels.loops import plan_loop
+from .kernels.offsets import share_offsets
+from .kernels.order import order_kernels
+from .kernels.overlap import begin_early
+from .kernels.template import Template
+from .kernels.writes import Writes
+from .keys.growth import Growth
+from .keys.lifted_numbers import lift, nameable
+from .keys.lifted_sizes import lift_sizes
+from .place.nested_sums import kernels_in_one_pass
+from .place.placement import Placed, Placement
 from .readers import Pending, add_readers
-from .rematerialize import rematerialize, sparer
-from .side_by_side import join_short_kernels
-from .template import Template
-from .versions import device_name
-from .writes import Writes
+from .rewrite.asking import near
+from .rewrite.plain import STEPS, PlainGraph, Step, plain
+from .sharding.multi import separate_devices
 
 
 class Job(NamedTuple):

@@ -11,11 +11,11 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..ir.walks import reached
 from ..shape.movement import below_movement
-from .between_ranks import end_of_plan
-from .graph import Request, toposort_effective
-from .in_memory import is_materialized
-from .multi import on_several, separated
-from .versions import below_looks, effective, latest, memory_read
+from .graph.in_memory import is_materialized
+from .graph.requested import Request, toposort_effective
+from .graph.versions import below_looks, effective, latest, memory_read
+from .sharding.between_ranks import end_of_plan
+from .sharding.multi import on_several, separated
 
 Pending = Callable[[], Iterable[UOp]]
 

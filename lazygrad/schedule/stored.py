@@ -22,9 +22,9 @@ from ..ir.rewrite import watched
 from ..ir.uop import UOp
 from ..runtime import diskcache_get, diskcache_put
 from ..structure import Unlasting, digest, lasting_text
-from .graph import Request
+from .graph.requested import Request
+from .kernels.template import Boundary, KernelTemplate, Output, Ref, Rematerialized, StagedValue, Template
 from .plan import pass_observers
-from .template import Boundary, KernelTemplate, Output, Ref, Rematerialized, StagedValue, Template
 
 TABLE = "plans"
 

@@ -14,13 +14,13 @@ from ..ir.text import uop_text
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
 from ..shape.sizes import shape_text
-from .graph import Request
-from .in_memory import is_materialized
-from .placement import Placed
-from .plain import PlainGraph
-from .template import Ref, Template
-from .versions import effective
-from .writes import Writes
+from .graph.in_memory import is_materialized
+from .graph.requested import Request
+from .graph.versions import effective
+from .kernels.template import Ref, Template
+from .kernels.writes import Writes
+from .place.placement import Placed
+from .rewrite.plain import PlainGraph
 
 Form = Request | PlainGraph | Placed | Writes | Template
 #: They are written where they are read.

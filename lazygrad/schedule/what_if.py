@@ -16,13 +16,13 @@ from ..ir.ops import TRANSFERS, Ops
 from ..ir.spec import KERNEL, verify
 from ..ir.uop import UOp
 from ..shape.movement import below_movement
-from .graph import Request
-from .placement import Placed
-from .plain import PlainGraph
+from .graph.requested import Request
+from .graph.versions import effective
+from .kernels.template import Template
+from .kernels.writes import Writes
+from .place.placement import Placed
 from .plan import PLAN, Job, job_for, run
-from .template import Template
-from .versions import effective
-from .writes import Writes
+from .rewrite.plain import PlainGraph
 
 #: So many values are not stored for the sake of one; then rules store what is left.
 MOST_INLINE = 16

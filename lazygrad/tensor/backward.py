@@ -8,8 +8,8 @@ from typing import Self
 from ..gradient import gradient_again
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.multi import placed_as_leaf
-from ..schedule.versions import latest, placed
+from ..schedule.graph.versions import latest, placed
+from ..schedule.sharding.multi import placed_as_leaf
 from ..shape.movement import broadcast_to
 from ..shape.rules import shape_of
 from .computing import live_tensors

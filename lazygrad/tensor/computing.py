@@ -14,9 +14,9 @@ from ..inspection.targets import planned_for
 from ..ir.device import device_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.items import ScheduleItem, create_schedule
+from ..schedule.graph.versions import OverwrittenError, latest
 from ..schedule.kernelize import kernelize as kernelize_nodes
-from ..schedule.versions import OverwrittenError, latest
+from ..schedule.kernels.items import ScheduleItem, create_schedule
 from .face import Tensor
 from .failed import note_failure
 from .live import alive

@@ -19,7 +19,7 @@ from ..dtype import (
 )
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.versions import latest, peel
+from ..schedule.graph.versions import latest, peel
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from .elementwise.bits import resized

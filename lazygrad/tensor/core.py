@@ -17,7 +17,7 @@ from ..ir.text import short_text
 from ..ir.uop import UOp
 from ..locks import table_lock
 from ..schedule.calls import DEFERRED, Call, node_of_call
-from ..schedule.versions import has_become, latest
+from ..schedule.graph.versions import has_become, latest
 from ..shape.rules import shape_of
 from ..shape.sizes import shape_text
 from .live import register

@@ -12,8 +12,8 @@ from ..gradient import expanded
 from ..ir.index import sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.multi import empty_memory, value_of
-from ..schedule.versions import empty_buffer
+from ..schedule.graph.versions import empty_buffer
+from ..schedule.sharding.multi import empty_memory, value_of
 from ..shape import movement, shape_text, vmax, vmin
 from ..shape.sizes import as_size, countable, prod
 from .face import Tensor

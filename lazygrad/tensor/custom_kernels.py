@@ -12,7 +12,7 @@ from ..ir.ops import Ops
 from ..ir.own import Array, CustomArg, OwnKernel, SourceText
 from ..ir.uop import UOp
 from ..renderer.given_text import LANGUAGES, functions_in
-from ..schedule.versions import placed
+from ..schedule.graph.versions import placed
 from ..shape import shape_text
 from .face import Tensor
 from .same_device import one_device

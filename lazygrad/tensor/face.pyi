@@ -10,7 +10,7 @@ from lazygrad.ir.args import Devices, MeshArg
 from lazygrad.ir.index.atoms import sint
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
-from lazygrad.schedule.items import ScheduleItem
+from lazygrad.schedule.kernels.items import ScheduleItem
 from lazygrad.shape.view import View
 from lazygrad.tensor.core import TensorCore
 from lazygrad.tensor.placements import Placement

@@ -10,8 +10,8 @@ from ..ir.ops import Ops
 from ..ir.rewrite import resolve
 from ..ir.uop import UOp
 from ..locks import table_lock
+from ..schedule.graph.versions import effective, fail, latest, reopen
 from ..schedule.readers import open_or_planned
-from ..schedule.versions import effective, fail, latest, reopen
 from .live import alive
 
 

@@ -14,8 +14,8 @@ from ..ir.index import evaluate, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import table_lock
-from ..schedule.multi import value_of
-from ..schedule.versions import buffer_of, latest, mark_buffer, new_buffer, peel, rebased
+from ..schedule.graph.versions import buffer_of, latest, mark_buffer, new_buffer, peel, rebased
+from ..schedule.sharding.multi import value_of
 from ..shape.movement import base_and_tracker, reshape
 from ..shape.view import View
 from .computing import compute

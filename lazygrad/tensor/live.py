@@ -8,7 +8,7 @@ import weakref
 from typing import Any
 
 from ..ir import uop as graph
-from ..schedule.graph import toposort_effective
+from ..schedule.graph.requested import toposort_effective
 from .observer import observing
 from .trace import user_line
 

@@ -12,7 +12,7 @@ from ..device import Devices
 from ..dtype import INITIAL_DEFAULTS, DType, DTypeSaid, defaults, dtypes, set_defaults, to_dtype
 from ..ir.index import sint
 from ..ir.uop import UOp
-from ..schedule.versions import empty_buffer
+from ..schedule.graph.versions import empty_buffer
 from ..shape.movement import reshape
 from .unknown import unknown_name
 

@@ -26,8 +26,8 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp, origin
 from ..schedule import calls
 from ..schedule.calls import DEFERRED, Call, Way, plain
-from ..schedule.reports import Site
-from ..schedule.versions import device_name, new_buffer
+from ..schedule.graph.reports import Site
+from ..schedule.graph.versions import device_name, new_buffer
 from ..shape.movement import reshape
 from ..shape.recipe import Meetings, Recipe
 from ..shape.rules import shape_of

@@ -11,7 +11,7 @@ from ..device import Device, Devices
 from ..dtype import dtypes
 from ..ir.ops import Ops
 from ..ir.uop import UOp, origin, toposort
-from ..schedule.versions import placed
+from ..schedule.graph.versions import placed
 from ..shape import movement, shape_of, shape_text
 from .computing import live_tensors
 from .face import Tensor

@@ -10,8 +10,8 @@ from ..dtype import DTypeSaid, says_dtype
 from ..ir.args import MeshArg, MultiArg
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.layouts import ends_of_sizes, layout, split
-from ..schedule.multi import layout_of_value, sharded, value_of
+from ..schedule.graph.layouts import ends_of_sizes, layout, split
+from ..schedule.sharding.multi import layout_of_value, sharded, value_of
 from ..shape.sizes import shape_text
 from .face import Tensor
 from .placements import Placement

@@ -1,12 +1,12 @@
 """Recipes apart from one size: for methods whose arguments grow from call to call, as a context does.
 
 Calls of a *family* differ in numbers only: the sizes of tensors and whole numbers among the other arguments.
-From the third one on whose numbers follow from one, n (`schedule/growth.py`: n, 4n, n + 1, n²), the method is
-recorded on stand-ins of three sizes n of our choice, and the sizes in its nodes are worked out as polynomials
-of n. What comes of it must be, node by node, what the method makes, for the arguments of this call and for
-others of sizes up to the ends of the range that it is kept for (up to the next power of two: beyond that it
-is recorded anew). Sizes at which a movement would change nothing, or an axis would have one element, are
-left to the method: there it makes other nodes.
+From the third one on whose numbers follow from one, n (`schedule/keys/growth.py`: n, 4n, n + 1, n²), the
+method is recorded on stand-ins of three sizes n of our choice, and the sizes in its nodes are worked out as
+polynomials of n. What comes of it must be, node by node, what the method makes, for the arguments of this
+call and for others of sizes up to the ends of the range that it is kept for (up to the next power of two:
+beyond that it is recorded anew). Sizes at which a movement would change nothing, or an axis would have one
+element, are left to the method: there it makes other nodes.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from ..ir.ops import SIZED, Ops
 from ..ir.uop import Row, UOp
 from ..schedule.calls import Way, results_of
-from ..schedule.growth import Growth, Polynomial, grown, polynomial
-from ..schedule.split_sizes import MOST_WHOLE
+from ..schedule.keys.growth import Growth, Polynomial, grown, polynomial
+from ..schedule.keys.split_sizes import MOST_WHOLE
 from ..shape.recipe import Recipe
 from ..shape.rules import shape_of, shape_or_none
 

@@ -20,7 +20,7 @@ from ..dtype import (
 )
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.versions import empty_buffer, mark_buffer, new_buffer, peel
+from ..schedule.graph.versions import empty_buffer, mark_buffer, new_buffer, peel
 from ..shape.movement import base_and_tracker, reshape
 from ..shape.view import strides_of
 from .storage import base_of, chain_to
@@ -305,7 +305,7 @@ _NARROW_ARRAYS = {
 def _rounded_to_odd(array: Any) -> Any:
     """Float32 numbers that round to a narrower float as the array's do: an inexact one's last bit is set.
 
-    The same as `codegen/emulate.py` does in a kernel, for what is too wide for the host's float32.
+    The same as `codegen/legalizing/emulate.py` does in a kernel, for what is too wide for the host's float32.
     """
     import numpy as np
 

@@ -18,7 +18,7 @@ from ..ir.device import device_of
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
 from ..locks import table_lock
-from ..schedule.versions import latest, peel
+from ..schedule.graph.versions import latest, peel
 from ..shape.movement import base_and_tracker
 from ..shape.view import View
 from .observer import observing

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..ir.device import device_of
-from ..schedule.versions import placed
+from ..schedule.graph.versions import placed
 
 _LOOKS = """
     adjoint as_strided atleast_1d atleast_2d atleast_3d chunk detach diagonal dsplit expand expand_as

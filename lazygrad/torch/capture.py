@@ -24,7 +24,7 @@ from ..jit.captured import Captured
 from ..jit.errors import Changed
 from ..jit.results import OutputPart
 from ..runtime._host import HUGE_FROM, ask_for_huge_pages
-from ..schedule.versions import latest, peel
+from ..schedule.graph.versions import latest, peel
 from ..shape import shape_of
 from ..shape.movement import base_and_tracker
 from ..tensor import Tensor

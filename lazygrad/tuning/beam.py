@@ -1,6 +1,6 @@
 """BEAM=n: the Opts of a kernel found by timing them on the device, and kept on disk.
 
-`codegen/opt/search.py` says what to try, `codegen/predict.py` ranks it, a child process times it
+`codegen/opt/search.py` says what to try, `codegen/cost/predict.py` ranks it, a child process times it
 (`trials.py`), and the best that is found must compute what the plain loops of the kernel compute. Every time
 that was measured is kept too: a search that was interrupted goes on where it was. A search that keeps the
 order of sums tries only programs with the order key of the heuristic's (`order_key.py`).
@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ..codegen.compile import compile_kernel, stages
-from ..codegen.differences import differing, values_of
-from ..codegen.direct_kernels import is_direct, kind_of, name_of
-from ..codegen.intervals import roundings
+from ..codegen.cost.predict import predict
+from ..codegen.direct.direct_kernels import is_direct, kind_of, name_of
 from ..codegen.nests import has_nests
 from ..codegen.opt import Loops, Opt, choose
 from ..codegen.opt.search import Found, Opts, Space, rank, search
 from ..codegen.opt.text import parse_opts
-from ..codegen.predict import predict
+from ..codegen.oracle.differences import differing, values_of
+from ..codegen.oracle.intervals import roundings
 from ..config import BEAM, BEAM_KEEPS_ORDER, BEAM_TIMEOUT_SEC, DEBUG, NOOPT, THREADS
 from ..device import Buffer, CompiledDevice
 from ..dtype import DTYPES_BY_NAME

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..ir.uop import UOp
 from ..nn.module import Module
-from ..schedule.items import ScheduleItem
+from ..schedule.kernels.items import ScheduleItem
 from ..tensor import Tensor
 from ..tensor.storage import base_of, versions_of
 from ..tensor.trace import user_line

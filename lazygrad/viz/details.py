@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..codegen.compile import compile_kernel, stages
-from ..codegen.loops import loop_of
+from ..codegen.cost.predict import predict
+from ..codegen.direct.loops import loop_of
 from ..codegen.nests import has_nests
 from ..codegen.opt import KernelOptError, Loops, Opt, apply_opt
-from ..codegen.predict import predict
 from ..config import NOOPT
 from ..device import CompileError, Device, DeviceError
 from ..inspection.targets import TARGETS

@@ -17,9 +17,9 @@ from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp, toposort
 from ..locks import WeakKeys
 from ..nn.module import Module, Watcher
-from ..schedule.in_memory import is_materialized
-from ..schedule.lifted_numbers import constant_below
-from ..schedule.versions import effective
+from ..schedule.graph.in_memory import is_materialized
+from ..schedule.graph.versions import effective
+from ..schedule.keys.lifted_numbers import constant_below
 from ..shape.rules import shape_of
 from ..shape.sizes import shape_text, vmax
 from ..tensor import Tensor

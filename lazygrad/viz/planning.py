@@ -10,17 +10,17 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from ..codegen.compile import compile_kernel
-from ..codegen.estimate import executed
-from ..codegen.loops import loop_of
+from ..codegen.cost.estimate import executed
+from ..codegen.cost.predict import predict
+from ..codegen.direct.loops import loop_of
 from ..codegen.opt import KernelOptError
-from ..codegen.predict import predict
 from ..config import FUSE, MEMORY_BUDGET
 from ..device import CompileError, Device, DeviceError
 from ..dtype import PtrDType
 from ..ir.ops import TRANSFERS, Ops
 from ..ir.uop import UOp
+from ..schedule.kernels.template import KernelTemplate, Template
 from ..schedule.plan import COLLECT, Job, run
-from ..schedule.template import KernelTemplate, Template
 from ..schedule.text import form_text, kind_of, line_keys
 from ..schedule.what_if import Planned, Without
 from .pages import page_rows, pages

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..codegen.predict import iterations_of
+from ..codegen.cost.predict import iterations_of
 from ..ir.expression import render
 from ..ir.ops import Ops
 from ..ir.rewrite import observe

@@ -14,9 +14,9 @@ from ..dtype import DType
 from ..ir.device import device_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.graph import Request, toposort_effective
-from ..schedule.in_memory import is_materialized
-from ..schedule.versions import effective, new_buffer
+from ..schedule.graph.in_memory import is_materialized
+from ..schedule.graph.requested import Request, toposort_effective
+from ..schedule.graph.versions import effective, new_buffer
 from ..shape.movement import reshape
 from ..shape.rules import shape_of
 

@@ -25,10 +25,10 @@ from ..locks import WeakKeys
 from ..nn.module import watched
 from ..report.profile import code_at, output_shape, short_path
 from ..report.rows import copy_name, plain_name
-from ..schedule.graph import Request
-from ..schedule.items import ScheduleItem
+from ..schedule.graph.requested import Request
+from ..schedule.graph.versions import effective
 from ..schedule.kernelize import collected_observers, plan_observers
-from ..schedule.versions import effective
+from ..schedule.kernels.items import ScheduleItem
 from ..shape.rules import shape_of
 from .allocations import Allocations
 from .graphs import GraphNotes, LayerMarks

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from lazygrad import Context, Device, Tensor
-from lazygrad.codegen import borders
-from lazygrad.codegen.borders import split_borders
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, apply_opts
-from lazygrad.codegen.vectorize import vectorize
+from lazygrad.codegen.vectorizing import borders
+from lazygrad.codegen.vectorizing.borders import split_borders
+from lazygrad.codegen.vectorizing.vectorize import vectorize
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
 from lazygrad.programs.runners import clear_programs
@@ -125,7 +125,7 @@ def test_random_kernels(device, monkeypatch):
         split.append(made is not sink)
         return made
 
-    monkeypatch.setattr("lazygrad.codegen.vectorize.split_borders", counted)
+    monkeypatch.setattr("lazygrad.codegen.vectorizing.vectorize.split_borders", counted)
     split_ones = (2020, 2031, 2035)  # of the first forty; a C compiler takes its time
     assert check_random_kernels(device, split_ones if device in ("AARCH64", "CLANG") else range(2000, 2040))
     assert not split or any(split)  # a processor with masks splits none

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor, Variable
-from lazygrad.codegen.checks import places
+from lazygrad.codegen.expressions.checks import places
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.rewrite import graph_rewrite

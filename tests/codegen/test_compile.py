@@ -7,8 +7,8 @@ import pytest
 from lazygrad import Context, Tensor
 from lazygrad.codegen import compile as compiling
 from lazygrad.codegen.compile import PASSES, compile_kernel, stages
-from lazygrad.codegen.estimate import estimate
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.cost.estimate import estimate
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.ir import index
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp

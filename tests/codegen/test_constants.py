@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lazygrad import Tensor
-from lazygrad.codegen.constants import unchanged
+from lazygrad.codegen.expressions.constants import unchanged
 from lazygrad.dtype import ALL_DTYPES, dtypes
 from lazygrad.ir.ops import ELEMENTWISE, Ops, execute
 from lazygrad.ir.uop import UOp

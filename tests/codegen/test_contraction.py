@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor
-from lazygrad.codegen.evaluate import evaluate
-from lazygrad.codegen.lower import lower
-from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts, choose, contraction, facts, tiles
-from lazygrad.codegen.opt.contraction import candidates, packed_tiles
+from lazygrad.codegen.lowering.lower import lower
+from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts, choose, facts
+from lazygrad.codegen.opt.cpu import contraction, tiles
+from lazygrad.codegen.opt.cpu.contraction import candidates, packed_tiles
 from lazygrad.codegen.opt.facts import Facts
+from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.config import Context
 from lazygrad.dtype import dtypes
 from lazygrad.ir.loops_text import loops_text

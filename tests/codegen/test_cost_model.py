@@ -9,11 +9,12 @@ from dataclasses import replace
 import pytest
 
 from lazygrad.codegen.compile import stages
-from lazygrad.codegen.cost_model import Loop, begun, cycles, fetched, issued
-from lazygrad.codegen.lower import lower
-from lazygrad.codegen.opt import Loops, OptOps, contraction
+from lazygrad.codegen.cost.cost_model import Loop, begun, cycles, fetched, issued
+from lazygrad.codegen.cost.predict import TURNS_OF_A_WHILE, _walk, predict
+from lazygrad.codegen.lowering.lower import lower
+from lazygrad.codegen.opt import Loops, OptOps
+from lazygrad.codegen.opt.cpu import contraction
 from lazygrad.codegen.opt.facts import Facts
-from lazygrad.codegen.predict import TURNS_OF_A_WHILE, _walk, predict
 from lazygrad.device import Device
 from lazygrad.dtype import dtypes
 from lazygrad.ir.args import AxisType, RangeArg

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lazygrad.codegen.decompose import decompose, decompositions, refusals
+from lazygrad.codegen.legalizing.decompose import decompose, decompositions, refusals
 from lazygrad.dtype import DType, dtypes
 from lazygrad.ir.expression import render
 from lazygrad.ir.ops import ELEMENTWISE, Ops

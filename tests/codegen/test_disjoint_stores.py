@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor
-from lazygrad.codegen.disjoint_stores import disjoint_threads
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.lowering.disjoint_stores import disjoint_threads
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.config import Context
 from lazygrad.ir.args import AxisType
 from lazygrad.ir.ops import Ops

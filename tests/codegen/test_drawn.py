@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lazygrad import Tensor
 from lazygrad.codegen.drawn import _price, drawn
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Loops, Opt, OptOps
 from lazygrad.renderer.cstyle import MetalRenderer
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.codegen.evaluate import evaluate
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Opt, apply_opts
+from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops
 from lazygrad.ir.loops_text import loops_text

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from lazygrad.codegen.grid.assign_grid.assign_grid import is_far
 
 from lazygrad import Tensor, dtypes
-from lazygrad.codegen.grid import is_far
+from lazygrad.codegen.cost.predict import _Moves
 from lazygrad.codegen.opt import Opt, OptOps
-from lazygrad.codegen.predict import _Moves
 from lazygrad.dtype import PtrDType
 from lazygrad.inspection.kernels import InspectedKernel
 from lazygrad.ir.ops import Ops

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lazygrad.codegen.decompose import decompose
-from lazygrad.codegen.legalize import legalize
-from lazygrad.codegen.products import accumulate, form_multiply_add
-from lazygrad.codegen.split_lanes import split_lanes
-from lazygrad.codegen.widths import choose_width
+from lazygrad.codegen.legalizing.decompose import decompose
+from lazygrad.codegen.legalizing.legalize import legalize
+from lazygrad.codegen.legalizing.products import accumulate, form_multiply_add
+from lazygrad.codegen.legalizing.split_lanes import split_lanes
+from lazygrad.codegen.legalizing.widths import choose_width
 from lazygrad.dtype import ALL_DTYPES, DType, dtypes, truncate
 from lazygrad.ir import index
 from lazygrad.ir.args import AxisType, RangeArg

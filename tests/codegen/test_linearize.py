@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+from lazygrad.codegen.grid.assign_grid.assign_grid import assign_grid
+from lazygrad.codegen.grid.assign_grid.partial_results import radices, share
 
 from lazygrad import Tensor
 from lazygrad.codegen.compile import stages
-from lazygrad.codegen.evaluate import evaluate
-from lazygrad.codegen.grid import assign_grid
-from lazygrad.codegen.legalize import legalize
-from lazygrad.codegen.linearize import linearize
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.expressions.ranges import make_range
+from lazygrad.codegen.legalizing.legalize import legalize
+from lazygrad.codegen.legalizing.products import form_sums
+from lazygrad.codegen.linearizing.linearize import linearize
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, apply_opts
-from lazygrad.codegen.partial_results import radices, share
-from lazygrad.codegen.products import form_sums
-from lazygrad.codegen.ranges import make_range
+from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.dtype import dtypes
 from lazygrad.ir.args import AxisType
 from lazygrad.ir.ops import Ops

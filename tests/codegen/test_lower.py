@@ -7,10 +7,10 @@ import textwrap
 import pytest
 
 from lazygrad import Context, Tensor
-from lazygrad.codegen.legalize import legalize
-from lazygrad.codegen.linearize import linearize
-from lazygrad.codegen.lower import lower
-from lazygrad.codegen.ranges import make_range, substitute_ranges
+from lazygrad.codegen.expressions.ranges import make_range, substitute_ranges
+from lazygrad.codegen.legalizing.legalize import legalize
+from lazygrad.codegen.linearizing.linearize import linearize
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.dtype import dtypes
 from lazygrad.ir import index
 from lazygrad.ir.args import AxisType, RangeArg

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.codegen.evaluate import evaluate
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import KernelOptError, Opt, OptOps, apply_opts, choose
+from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops
 from lazygrad.ir.loops_text import loops_text

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lazygrad.codegen.nontemporal import store_past_caches
+from lazygrad.codegen.linearizing.nontemporal import store_past_caches
 from lazygrad.dtype import ALL_DTYPES, dtypes
 from lazygrad.ir import UOp
 from lazygrad.ir.args import NONTEMPORAL

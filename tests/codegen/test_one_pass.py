@@ -10,7 +10,7 @@ import pytest
 
 from lazygrad import Context, Tensor, dtypes
 from lazygrad.codegen.compile import DIRECT_PASSES, stages
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.one_pass import is_one_pass, one_pass
 from lazygrad.codegen.one_pass.rule import OnePass
 from lazygrad.codegen.one_pass.sizes import sizes_of
@@ -18,7 +18,7 @@ from lazygrad.device import Device
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.report.forms import reasons
-from lazygrad.schedule import one_pass as schedule_one_pass
+from lazygrad.schedule.place import one_pass as schedule_one_pass
 from tests.helpers import needs
 
 pytestmark = pytest.mark.choice

@@ -9,7 +9,7 @@ import pytest
 
 from lazygrad import Tensor
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import ACTIONS, KernelOptError, Loops, Opt, OptOps, apply_opt, apply_opts, choose
 from lazygrad.dtype import dtypes
 from lazygrad.ir.args import AxisType

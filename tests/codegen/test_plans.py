@@ -8,14 +8,14 @@ import pytest
 
 from lazygrad import Tensor
 from lazygrad.codegen.compile import stages
-from lazygrad.codegen.cost_model import cycles, issued
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.cost.cost_model import cycles, issued
+from lazygrad.codegen.cost.predict import predict
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Loops, Opt, OptOps, heuristic
+from lazygrad.codegen.opt.cpu.planned import planned
+from lazygrad.codegen.opt.cpu.plans import plans
 from lazygrad.codegen.opt.facts import Facts
-from lazygrad.codegen.opt.inline import all_inline
-from lazygrad.codegen.opt.planned import planned
-from lazygrad.codegen.opt.plans import plans
-from lazygrad.codegen.predict import predict
+from lazygrad.codegen.opt.moves.inline import all_inline
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.renderer.llvmir import LLVMRenderer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lazygrad.codegen.evaluate import evaluate
+from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.config import Context
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops

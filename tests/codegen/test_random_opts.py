@@ -10,9 +10,9 @@ from collections import Counter
 
 import pytest
 
-from lazygrad.codegen.evaluate import evaluate
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import ACTIONS, KernelOptError, Loops, Opt, OptOps, apply_opt
+from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.dtype import dtypes
 from lazygrad.ir.index import substitute
 from lazygrad.ir.ops import ELEMENTWISE, Ops

@@ -10,7 +10,7 @@ import pytest
 
 from lazygrad import Context, Tensor
 from lazygrad.codegen.compile import DIRECT_PASSES, stages
-from lazygrad.codegen.evaluate import evaluate
+from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.codegen.routines import ROUTINES, Rows, routine_program
 from lazygrad.codegen.routines.fourier import real_rotations, rotations
 from lazygrad.codegen.routines.writing import Program

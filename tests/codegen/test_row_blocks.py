@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Loops, Opt, OptOps, choose
+from lazygrad.codegen.opt.cpu.plans import plans
+from lazygrad.codegen.opt.cpu.row_blocks import _amounts
 from lazygrad.codegen.opt.facts import Facts
-from lazygrad.codegen.opt.k_blocks import IN_A_ROW
-from lazygrad.codegen.opt.plans import plans
-from lazygrad.codegen.opt.row_blocks import _amounts
+from lazygrad.codegen.opt.moves.k_blocks import IN_A_ROW
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 from lazygrad.target import Memory, Target
@@ -118,7 +118,7 @@ def test_sums_in_rounds_are_right(ast):
 
 
 def test_rounds_of_rounds_of_rounds(monkeypatch):
-    monkeypatch.setattr("lazygrad.codegen.opt.row_blocks.IN_A_ROW", 9)
+    monkeypatch.setattr("lazygrad.codegen.opt.cpu.row_blocks.IN_A_ROW", 9)
     ast = columns(1000, 256)
     assert len(rounds_of(in_rounds(ast)[0])) == 3
     assert_right(ast)

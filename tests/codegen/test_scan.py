@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
-from lazygrad.codegen.evaluate import evaluate
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, choose
+from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.config import Context
 from lazygrad.dtype import DType, dtypes
 from lazygrad.ir.args import ReduceArg

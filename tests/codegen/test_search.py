@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from lazygrad.codegen.compile import compile_kernel, stages
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.cost.predict import predict
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import ACTIONS, Loops, Opt, OptOps
 from lazygrad.codegen.opt.search import LONGEST, TIMED, Found, Space, search
-from lazygrad.codegen.predict import predict
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import Variable

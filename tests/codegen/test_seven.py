@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lazygrad.codegen.compile import compile_kernel, stages
-from lazygrad.codegen.evaluate import evaluate
+from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.config import Context
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.text import linear_text

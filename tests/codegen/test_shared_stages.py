@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.codegen.evaluate import evaluate
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, choose
+from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.ir import Ops
 from lazygrad.renderer.cstyle import CUDARenderer
 from lazygrad.target import launch_of

@@ -6,7 +6,7 @@ import pytest
 
 from lazygrad import Tensor, dtypes
 from lazygrad.codegen.compile import compile_kernel, stages
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Loops
 from lazygrad.ir.rewrite import observe
 from lazygrad.renderer.cstyle import CStyleRenderer

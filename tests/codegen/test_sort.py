@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.codegen.evaluate import evaluate
-from lazygrad.codegen.sort import WORD, SortPlan, sort_keys
+from lazygrad.codegen.direct.sort import WORD, SortPlan, sort_keys
+from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.config import Context
 from lazygrad.device import Device
 from lazygrad.dtype import DType, dtypes

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lazygrad import Tensor
-from lazygrad.codegen.evaluate import evaluate
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.lowering.lower import lower
+from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.config import Context
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops

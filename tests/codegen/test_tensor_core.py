@@ -11,9 +11,9 @@ import pytest
 
 from lazygrad import Tensor
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.codegen.evaluate import evaluate
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import KernelOptError, Loops, Opt, OptOps, apply_opt, apply_opts, choose
+from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.config import Context
 from lazygrad.device import Device
 from lazygrad.dtype import dtypes

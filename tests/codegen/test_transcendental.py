@@ -16,10 +16,10 @@ import pytest
 from scipy.special import erf
 
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.codegen.decompose import decompose
-from lazygrad.codegen.legalize import legalize
-from lazygrad.codegen.products import form_multiply_add
-from lazygrad.codegen.transcendental import BOUNDS, DECOMPOSITIONS
+from lazygrad.codegen.legalizing.decompose import decompose
+from lazygrad.codegen.legalizing.legalize import legalize
+from lazygrad.codegen.legalizing.products import form_multiply_add
+from lazygrad.codegen.legalizing.transcendental import BOUNDS, DECOMPOSITIONS
 from lazygrad.device import Buffer, Device
 from lazygrad.dtype import DType, dtypes
 from lazygrad.ir.ops import Ops, execute

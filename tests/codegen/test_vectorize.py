@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lazygrad.codegen.evaluate import evaluate
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts
-from lazygrad.codegen.vectorize import vectorize
+from lazygrad.codegen.oracle.evaluate import evaluate
+from lazygrad.codegen.vectorizing.vectorize import vectorize
 from lazygrad.config import Context
 from lazygrad.dtype import dtypes
 from lazygrad.ir.args import AxisType

@@ -2,7 +2,7 @@
 
 A program gives lists of numbers. They are compared with those of device PYTHON, which is slow and exact; a
 type that a device has not is refused by name. Kernels under one optimization each are compared with what
-their AST means (`codegen/evaluate.py`).
+their AST means (`codegen/oracle/evaluate.py`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from lazygrad import Tensor, TinyJit, Variable, dtypes, grad
-from lazygrad.codegen.evaluate import evaluate
 from lazygrad.codegen.opt import KernelOptError, Opt, OptOps
+from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.device import Device
 from lazygrad.dtype import DTYPES_BY_NAME, DType
 from lazygrad.ir import UOp

@@ -14,7 +14,8 @@ from lazygrad import Context, Tensor, TinyJit, nn
 from lazygrad.engine import growing_lists
 from lazygrad.ir import uop
 from lazygrad.programs import runners
-from lazygrad.schedule import growth, kernelize
+from lazygrad.schedule import kernelize
+from lazygrad.schedule.keys import growth
 from lazygrad.shape.movement import below_movement
 from lazygrad.tensor import live
 from lazygrad.tensor.trace import called

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazygrad import Tensor
-from lazygrad.codegen.direct_kernels import is_direct
+from lazygrad.codegen.direct.direct_kernels import is_direct
 from lazygrad.codegen.nests import has_nests
 from lazygrad.codegen.opt import KernelOptError
 from lazygrad.config import Context
 from lazygrad.engine.realize import run_item
 from lazygrad.ir.ops import Ops
-from lazygrad.schedule.items import ScheduleItem
+from lazygrad.schedule.kernels.items import ScheduleItem
 
 from ..codegen.kernels import buffers_of, equal, left_by
 from ..codegen.test_checks import TARGETS

@@ -12,9 +12,9 @@ import pytest
 
 from lazygrad import Tensor
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.codegen.evaluate import evaluate
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import KernelOptError, Opt, OptOps, apply_opts
+from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.device import Buffer, Device
 from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops

@@ -15,7 +15,7 @@ import pytest
 
 from lazygrad import Context
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, choose
 from lazygrad.dtype import DType, dtypes
 from lazygrad.ir import Ops

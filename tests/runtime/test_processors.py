@@ -15,7 +15,7 @@ import pytest
 
 from lazygrad import Tensor
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.codegen.lower import lower
+from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, choose
 from lazygrad.config import CPU_TARGET
 from lazygrad.device import CompileError, DeviceError

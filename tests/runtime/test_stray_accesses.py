@@ -163,7 +163,7 @@ ONE_PASS = """
 
 NESTED = """
     from lazygrad.codegen.one_pass import is_one_pass
-    from lazygrad.schedule.nested_sums import NestedSums
+    from lazygrad.schedule.place.nested_sums import NestedSums
     NestedSums._pays = lambda self, family: True  # also where it takes longer
 
     for rows, keys, columns in ((64, 101, 20), (33, 37, 64)):

@@ -9,7 +9,7 @@ import pytest
 
 from lazygrad import Tensor
 from lazygrad.ir.ops import Ops
-from lazygrad.schedule.exchanged_sums import SumsOfPowers
+from lazygrad.schedule.rewrite.exchanged_sums import SumsOfPowers
 
 pytestmark = pytest.mark.choice
 

@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from lazygrad.schedule.graph.requested.requested import Request
 
 from lazygrad import Context, Tensor
 from lazygrad.codegen.aligned_chunks import in_chunks, shared_memory
+from lazygrad.codegen.cost.price import prices_for
 from lazygrad.codegen.nests import nests_of
 from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts
-from lazygrad.codegen.price import prices_for
 from lazygrad.codegen.select_opts import lowered, select_opts
 from lazygrad.device import Device
 from lazygrad.ir.args import AxisType
@@ -22,8 +23,7 @@ from lazygrad.ir.nest import ranges_of
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.schedule import plan
-from lazygrad.schedule.graph import Request
-from lazygrad.schedule.joined_kernel import joined_kernel
+from lazygrad.schedule.horizontal_fusion.joined_kernel import joined_kernel
 from lazygrad.schedule.kernelize import clear_templates
 from lazygrad.schedule.what_if import Planned
 from lazygrad.target import Target

@@ -11,7 +11,7 @@ from lazygrad import Device, Tensor
 from lazygrad.codegen.compile import stages
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.text import loops_text
-from lazygrad.schedule.im2col import im2col
+from lazygrad.schedule.rewrite.im2col import im2col
 from lazygrad.shape import shape_of
 from lazygrad.target import Memory, Target
 

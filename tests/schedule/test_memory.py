@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazygrad.schedule.memory import arrange
+from lazygrad.schedule.kernels.arena import arrange
 
 LIVES = st.lists(
     st.tuples(st.integers(0, 20), st.integers(0, 8), st.integers(0, 2000)).map(

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lazygrad.schedule.graph.requested.requested import Request
 
 from lazygrad import Context, Tensor
 from lazygrad.ir.ops import Ops
-from lazygrad.schedule import moments
-from lazygrad.schedule.graph import Request
-from lazygrad.schedule.moments import blocks_of
-from lazygrad.schedule.plain import plain
+from lazygrad.schedule.rewrite import moments
+from lazygrad.schedule.rewrite.moments import blocks_of
+from lazygrad.schedule.rewrite.plain import plain
 from lazygrad.target import Memory, Target
 
 pytestmark = pytest.mark.choice

@@ -15,7 +15,7 @@ from lazygrad.device import Device
 from lazygrad.ir.ops import Ops
 from lazygrad.report.forms import reasons
 from lazygrad.schedule import plan
-from lazygrad.schedule.one_pass import OnePasses
+from lazygrad.schedule.place.one_pass import OnePasses
 from tests.helpers import needs, require
 
 RNG = np.random.default_rng(0)

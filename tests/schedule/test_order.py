@@ -13,9 +13,9 @@ from lazygrad import Tensor, checkpoint
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
-from lazygrad.schedule.memory import inner_outputs, touching_kernels
-from lazygrad.schedule.order import _most, order_kernels
-from lazygrad.schedule.template import KernelTemplate, Output, Template
+from lazygrad.schedule.kernels.arena import inner_outputs, touching_kernels
+from lazygrad.schedule.kernels.order import _most, order_kernels
+from lazygrad.schedule.kernels.template import KernelTemplate, Output, Template
 from tests.helpers import peak_of
 
 

@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from lazygrad.schedule.graph.requested.requested import Request
 
 from lazygrad import Context, Tensor
 from lazygrad.ir import Ops, UOp
 from lazygrad.ir.rewrite import observe
 from lazygrad.ir.spec import PLAIN, SpecError, verify
-from lazygrad.schedule.graph import Request
 from lazygrad.schedule.kernelize import clear_templates
-from lazygrad.schedule.plain import STEPS, plain
+from lazygrad.schedule.kernels.template import Template
 from lazygrad.schedule.plan import PASSES, Pass, pass_observers
-from lazygrad.schedule.template import Template
+from lazygrad.schedule.rewrite.plain import STEPS, plain
 from lazygrad.schedule.text import asts_text, form_text
 from lazygrad.target import Memory, Target
 

@@ -20,13 +20,14 @@ from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.nn.optim import AdamW
-from lazygrad.schedule import budget_report, kernelize, stored
-from lazygrad.schedule.again import operations
+from lazygrad.schedule import kernelize, stored
+from lazygrad.schedule.budget import budget_report
+from lazygrad.schedule.budget.again import operations
+from lazygrad.schedule.budget.rematerialize import rematerialize
+from lazygrad.schedule.budget.runs import Runs
 from lazygrad.schedule.kernelize import clear_templates
+from lazygrad.schedule.kernels.template import KernelTemplate, Output, Template
 from lazygrad.schedule.plan import pass_observers
-from lazygrad.schedule.rematerialize import rematerialize
-from lazygrad.schedule.runs import Runs
-from lazygrad.schedule.template import KernelTemplate, Output, Template
 from lazygrad.target import Target
 from tests.fuzz.harness import fuzzed
 from tests.fuzz.writes import Player, programs

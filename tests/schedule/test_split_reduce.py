@@ -8,7 +8,7 @@ import pytest
 from lazygrad import Tensor, dtypes
 from lazygrad.device import GlobalCounters
 from lazygrad.ir.ops import Ops
-from lazygrad.schedule.split_reduce import LONG, split_reduce
+from lazygrad.schedule.rewrite.split_reduce import LONG, split_reduce
 from lazygrad.shape import shape_of
 from lazygrad.target import Target
 

@@ -12,11 +12,11 @@ from lazygrad import Device, Tensor
 from lazygrad.codegen.compile import stages
 from lazygrad.codegen.nests import nests_of
 from lazygrad.codegen.opt import heuristic
-from lazygrad.codegen.opt.actions import Opt, OptOps
+from lazygrad.codegen.opt.moves.actions import Opt, OptOps
 from lazygrad.config import Context
 from lazygrad.ir.ops import Ops
 from lazygrad.report.forms import reasons
-from lazygrad.schedule.items import ScheduleItem
+from lazygrad.schedule.kernels.items import ScheduleItem
 from lazygrad.target import Memory, Target
 from tests.helpers import needs
 

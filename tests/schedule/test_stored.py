@@ -18,7 +18,7 @@ from lazygrad.nn.optim import AdamW
 from lazygrad.programs.runners import clear_programs
 from lazygrad.schedule import stored
 from lazygrad.schedule.kernelize import clear_templates
-from lazygrad.schedule.template import Template
+from lazygrad.schedule.kernels.template import Template
 from tests.helpers import ROOT
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from lazygrad import Device, Tensor, dtypes
 from lazygrad.ir.ops import Ops
-from lazygrad.schedule.sums_in_blocks import in_blocks
+from lazygrad.schedule.rewrite.sums_in_blocks import in_blocks
 from lazygrad.shape import shape_of
 from lazygrad.target import Memory, Target
 

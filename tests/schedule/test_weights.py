@@ -1,11 +1,11 @@
-"""Which values are stored because a kernel would be too large otherwise (schedule/weights.py)."""
+"""Which values are stored because a kernel would be too large otherwise (schedule/place/weights.py)."""
 
 from dataclasses import replace
 
 from lazygrad import Tensor
 from lazygrad.device import Device
-from lazygrad.schedule.group import numel
-from lazygrad.schedule.weights import Weights
+from lazygrad.schedule.place.group import numel
+from lazygrad.schedule.place.weights import Weights
 
 
 def test_before_a_sum_of_products_a_factor_is_stored_and_not_the_products():

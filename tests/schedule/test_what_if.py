@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lazygrad.schedule.graph.requested.requested import Request
 
 from lazygrad import Tensor
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.codegen.estimate import executed
+from lazygrad.codegen.cost.estimate import executed
 from lazygrad.device import Device
 from lazygrad.schedule import kernelize, what_if
-from lazygrad.schedule.graph import Request
+from lazygrad.schedule.kernels.template import Template
 from lazygrad.schedule.plan import COLLECT, Job, run
-from lazygrad.schedule.template import Template
 from lazygrad.schedule.what_if import Planned, Without, asts
 
 X = np.arange(32, dtype=np.float32).reshape(4, 8) / 8

@@ -9,7 +9,7 @@ from lazygrad.codegen.compile import stages
 from lazygrad.device import Device, GlobalCounters
 from lazygrad.ir import Ops
 from lazygrad.ir.text import loops_text
-from lazygrad.schedule.items import ScheduleItem
+from lazygrad.schedule.kernels.items import ScheduleItem
 
 
 @pytest.mark.choice

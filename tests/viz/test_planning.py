@@ -47,7 +47,7 @@ def test_changed_nodes_are_marked_though_all_numbers_change():
     assert told == ["- DETACH", "- MUL", "+ MUL"]
     rule = next(step for step in plan["steps"] if step["rule"])
     assert "DETACH" in rule["rule"]
-    assert rule["place"].startswith("lazygrad/schedule/plain.py:")
+    assert rule["place"].startswith("lazygrad/schedule/rewrite/plain.py:")
 
 
 def test_without_time_nothing_is_planned_again():

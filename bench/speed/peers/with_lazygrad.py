@@ -16,7 +16,7 @@ from lazygrad.ir.ops import Ops
 from lazygrad.nn.optim import Adam
 from lazygrad.programs.runners import get_runner
 from lazygrad.report.roofline import Roofline, forget, roofline
-from lazygrad.schedule.items import ScheduleItem
+from lazygrad.schedule.kernels.items import ScheduleItem
 
 from ..cases import DECODE_CACHE, DECODE_LAYERS, Arrays, Case
 from ..limit import BEYOND, Memory

@@ -15,24 +15,24 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...renderer import Estimates, Renderer
 from ...target import Target
-from ..estimate import estimate
-from ..lower import lower
+from ..cost.estimate import estimate
+from ..expressions.ranges import substitute_ranges
+from ..lowering.lower import lower
 from ..opt import Opt, OptOps
-from ..opt.grid_time import Prediction
+from ..opt.gpu.grid_time import Prediction
 from ..opt.threads import requested_chunks
-from ..ranges import substitute_ranges
 from .cost import are_joined, joined_operations, operations, pays_of_rows, pays_on_processor
-from .grid_blocks import block_of
+from .grid.grid_blocks import block_of
+from .grid.unfused import family_pays_on_grid, pays_on_grid
+from .grid.write_grid import grid_program
+from .grid.write_matrices import matrix_program
 from .joined import Joined, together
 from .lanes import arguments_in
 from .rule import OnePass, one_pass
 from .sizes import shape_of_cost, size_of
 from .sizes_joined import units_of
-from .unfused import family_pays_on_grid, pays_on_grid
 from .write import program
-from .write_grid import grid_program
 from .write_joined import joined_program
-from .write_matrices import matrix_program
 
 __all__ = [
     "are_joined",

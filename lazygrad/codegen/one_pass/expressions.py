@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...renderer import Renderer
-from ..ranges import substitute_ranges
+from ..expressions.ranges import substitute_ranges
 from .lanes import legal, placeholder
 from .rule import OnePass
 

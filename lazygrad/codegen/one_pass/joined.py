@@ -26,7 +26,7 @@ from ...ir.args import AxisType
 from ...ir.ops import Ops
 from ...ir.rewrite import transform
 from ...ir.uop import UOp
-from ..ranges import make_range, substitute_ranges
+from ..expressions.ranges import make_range, substitute_ranges
 from .expressions import PRODUCTS, TOTAL
 from .lanes import depends, number_of_placeholder, placeholder
 from .limits import Limit, limits_of_zero

@@ -14,7 +14,7 @@ from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp, toposort
 from ...renderer import Renderer
-from ..legalize import legalize
+from ..legalizing.legalize import legalize
 from ..routines.writing import Program
 
 #: The arguments of placeholders: no kernel has so many.

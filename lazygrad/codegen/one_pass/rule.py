@@ -44,7 +44,7 @@ from ...ir.index.polynomials import mul
 from ...ir.nest import ranges_of
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp, toposort
-from ..ranges import make_range, substitute_ranges
+from ..expressions.ranges import make_range, substitute_ranges
 from .limits import SUMS_TO_PRODUCTS, Limit, limits_of, limits_of_zero
 
 

@@ -27,8 +27,8 @@ from ...ir.args import AxisType
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...renderer import Renderer
-from ..lanes import transposed
-from ..ranges import substitute_ranges
+from ..expressions.lanes import transposed
+from ..expressions.ranges import substitute_ranges
 from ..routines.writing import Int, Program
 from .blocks import Blocks, Terms
 from .expressions import PRODUCTS, TOTAL, product_of

@@ -3,17 +3,17 @@
 `actions` says which moves are legal, `loops` what they change, `heuristic` and `threads` which to make.
 """
 
-from .actions import ACTIONS, KernelOptError, Opt, OptOps, apply_opt, apply_opts
-from .groups import Group, GroupTop
 from .heuristic import Choice
-from .inline import Inline
-from .k_blocks import KBlocks
-from .loops import Axis, Loops
-from .multi_buffer import MultiBuffer
-from .stage import Stage
-from .tensor_core import TensorCore
+from .moves.actions import ACTIONS, KernelOptError, Opt, OptOps, apply_opt, apply_opts
+from .moves.groups import Group, GroupTop
+from .moves.inline import Inline
+from .moves.k_blocks import KBlocks
+from .moves.loops import Axis, Loops
+from .moves.multi_buffer import MultiBuffer
+from .moves.stage import Stage
+from .moves.tensor_core import TensorCore
+from .moves.tile import Tile
 from .threads import choose, choose_on_cores
-from .tile import Tile
 
 __all__ = [
     "ACTIONS",

@@ -12,9 +12,9 @@ from ...ir.index import as_index
 from ...ir.nest import ranges_of, scan_ranges, stage_stores
 from ...ir.ops import LANEWISE, OPS, Ops
 from ...ir.uop import UOp, toposort
-from ..cost_model import PRODUCTS
-from ..ranges import data_dependent, index_nodes, reduces_around, stride, typical
-from .loops import Axis, Loops
+from ..cost.cost_model import PRODUCTS
+from ..expressions.ranges import data_dependent, index_nodes, reduces_around, stride, typical
+from .moves.loops import Axis, Loops
 
 #: Simple operations in the vectorized kernel (LLVM takes about 8 ms for so many).
 MAX_COST = 800

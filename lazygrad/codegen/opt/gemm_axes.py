@@ -10,8 +10,8 @@ from ...ir import index
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from .facts import Access, Facts, size_of
-from .loops import Axis
-from .stage import staged_values
+from .moves.loops import Axis
+from .moves.stage import staged_values
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,16 @@ from typing import NamedTuple
 
 from ...ir.uop import UOp
 from ...target import Target
-from ..checks import without_checks
-from ..cost_model import cycles, issued
-from ..ranges import in_order
-from .actions import Opt
-from .contraction import packed_tiles
+from ..cost.cost_model import cycles, issued
+from ..expressions.checks import without_checks
+from ..expressions.ranges import in_order
+from .cpu.contraction import packed_tiles
+from .cpu.planned import planned
+from .cpu.plans import Plan, plans
 from .facts import Facts
-from .inline import all_inline
-from .loops import Loops
-from .planned import planned
-from .plans import Plan, plans
+from .moves.actions import Opt
+from .moves.inline import all_inline
+from .moves.loops import Loops
 
 #: Of plans that take the same but for so much, that of the fewest instructions is chosen; of those that issue
 #: the same but for so much, that of the least code, which takes as long to compile; of those with little, the

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from ...dtype import dtypes
 from ...ir.ops import ELEMENTWISE, Ops
 from ...target import Target
-from ..ranges import IN_REGISTERS
-from .actions import ACTIONS, KernelOptError, Opt, apply_opt
-from .loops import Loops
+from ..expressions.ranges import IN_REGISTERS
+from .moves.actions import ACTIONS, KernelOptError, Opt, apply_opt
+from .moves.loops import Loops
 
 Opts = tuple[Opt, ...]
 #: What a list of Opts costs; None where it cannot be compiled, crashes, hangs.

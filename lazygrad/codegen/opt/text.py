@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from .actions import Opt, OptOps
+from .moves.actions import Opt, OptOps
 
 #: A list of as many Opts as fit has a tenth of this; Python's parser takes seconds for texts of megabytes.
 MOST_TEXT = 100_000

@@ -16,12 +16,12 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...structure import structure_of
 from ...target import Target
-from . import workgroups
-from .actions import MAX_PIECES, KernelOptError, Opt, OptOps, apply_opt
+from .gpu import workgroups
 from .heuristic import Choice
 from .heuristic import choose as choose_order
-from .inline import all_inline
-from .loops import Axis, Loops
+from .moves.actions import MAX_PIECES, KernelOptError, Opt, OptOps, apply_opt
+from .moves.inline import all_inline
+from .moves.loops import Axis, Loops
 
 #: A piece takes at least so many times what it costs to wake other cores and wait for them.
 PIECE = 1

@@ -17,9 +17,9 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...renderer import Estimates, Renderer
 from ...shape import shape_of
+from ..cost.predict import predict
 from ..opt import Opt, OptOps
 from ..opt.threads import requested_chunks
-from ..predict import predict
 from . import fourier, general_spectra, grouped, indefinite, reflections, singular_values, spectra, triangles
 from .layout import Rows
 from .writing import Program

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ...codegen.predict import predict
+from ...codegen.cost.predict import predict
 from ...commands.script import run_script
 from ...config import PLAN_FOR, Context
 from ...device.world import World, set_world

@@ -25,7 +25,7 @@ from ...jit.tensor_specs import TensorSpec
 from ...jit.tinyjit import TinyJit
 from ...nn.formats.safetensors import write_safetensors
 from ...nn.formats.writing import atomic_file
-from ...schedule.versions import in_shape
+from ...schedule.graph.versions import in_shape
 from ...shape import shape_of
 from ...tensor import Tensor
 from ...tensor.storage import Storage

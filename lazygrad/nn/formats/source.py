@@ -24,7 +24,7 @@ from ...dtype import DType, dtypes, numpy_name
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...runtime.disk import Contents, Region
-from ...schedule.versions import buffer_of
+from ...schedule.graph.versions import buffer_of
 from ...tensor import Tensor
 from ...tensor.sources import MOST_AXES
 

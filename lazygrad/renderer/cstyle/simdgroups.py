@@ -2,8 +2,8 @@
 "Metal Shading Language Specification").
 
 Which thread holds which element of such a matrix, Metal does not say. So what threads hold (as
-`codegen/opt/warp_matrices.py` tells) goes through local memory: each factor once where it is loaded, sums
-once, after the last loop that adds to them. In between they are matrices of 8 x 8.
+`codegen/opt/moves/warp_matrices.py` tells) goes through local memory: each factor once where it is loaded,
+sums once, after the last loop that adds to them. In between they are matrices of 8 x 8.
 """
 
 from __future__ import annotations

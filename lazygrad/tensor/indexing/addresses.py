@@ -12,7 +12,7 @@ from ...ir.args import CheckArg
 from ...ir.index import bounds, sint
 from ...ir.ops import Ops
 from ...ir.uop import UOp, origin
-from ...schedule.reports import Site
+from ...schedule.graph.reports import Site
 from ...shape import movement, shape_of, shape_text, vmax
 from ...shape.sizes import mul, prod
 from ..creation import counting_dtype, iota

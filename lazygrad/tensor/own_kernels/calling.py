@@ -15,7 +15,7 @@ from ...ir.index import substitute
 from ...ir.ops import Ops
 from ...ir.own import Array, CustomArg, OwnKernel
 from ...ir.uop import UOp
-from ...schedule.versions import new_buffer, placed
+from ...schedule.graph.versions import new_buffer, placed
 from ...shape import movement, shape_text
 from ..face import Tensor
 from ..modes import mode

@@ -10,7 +10,7 @@ from ...gradient import expanded, filled
 from ...gradient import gradient as gradient_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp, toposort
-from ...schedule.versions import forward_to
+from ...schedule.graph.versions import forward_to
 from ...shape import movement
 from ...shape.rules import shape_of
 from ..backward import Positions

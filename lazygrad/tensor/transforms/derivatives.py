@@ -14,7 +14,7 @@ from ...gradient import filled
 from ...gradient import gradient as gradient_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
-from ...schedule.versions import buffer_of
+from ...schedule.graph.versions import buffer_of
 from ...shape import prod, resolve_equal, shape_text
 from ..face import Tensor
 from ..modes import Examples, enable_grad, mode

@@ -1,6 +1,6 @@
 """`Function`: an operation whose gradient its author writes.
 
-The result of `Function.apply` is a FUNCTION node. It has become (schedule/versions.py) the value that
+The result of `Function.apply` is a FUNCTION node. It has become (schedule/graph/versions.py) the value that
 `forward` computed, so planning and running see only that; the gradient walk sees the node, and asks
 `backward`.
 """
@@ -15,7 +15,7 @@ from ...dtype import dtypes
 from ...gradient import filled
 from ...ir.ops import Ops
 from ...ir.uop import UOp
-from ...schedule.versions import forward_to
+from ...schedule.graph.versions import forward_to
 from ...shape.rules import shape_of
 from ..face import Tensor
 from ..modes import enable_grad, mode, no_grad

@@ -15,7 +15,7 @@ from ...gradient import gradient as gradient_of
 from ...ir.device import device_of
 from ...ir.ops import MOVEMENT, Ops
 from ...ir.uop import UOp, toposort
-from ...schedule.versions import placed
+from ...schedule.graph.versions import placed
 from ...shape import movement
 from ...shape.rules import shape_of
 from ..face import Tensor

@@ -15,8 +15,8 @@ from ...ir.loop import Loop, LoopArg, Param, Result, parameter
 from ...ir.ops import MOVEMENT, Ops
 from ...ir.own import Array
 from ...ir.uop import UOp, toposort
-from ...schedule.graph import arg_binds
-from ...schedule.versions import no_memory, placed
+from ...schedule.graph.requested import arg_binds
+from ...schedule.graph.versions import no_memory, placed
 from ...shape import movement
 from ...shape.rules import shape_of
 

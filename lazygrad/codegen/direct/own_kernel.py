@@ -1,0 +1,254 @@
+"""CUSTOM, a kernel that its user wrote: its steps (`ir/own.py`) become a linear program (form 7) as they are.
+
+What is left to do is what every kernel needs. The loops of a grid become places in a launch, or on a
+processor pieces for its cores; what the target lacks is said in what it has (`legalize`); and a value is
+written where it is first used in a loop or branch. Loads and stores stay in their order: each is a node of
+its own, with a number in its arg, since what a load gives depends on when it is done.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ...dtype import dtypes
+from ...ir import index
+from ...ir.args import AxisType
+from ...ir.index import bounds
+from ...ir.linear import in_order_of_head, is_declared
+from ...ir.ops import ELEMENTWISE, Ops
+from ...ir.own import MOST_TURNS, OwnKernel
+from ...ir.rewrite import transform
+from ...ir.uop import UOp, toposort
+from ...renderer import Estimates, Renderer
+from ...target import Target
+from ..cost.predict import TURNS_OF_A_WHILE, predict
+from ..grid.workitem_loops import without_threads
+from ..legalizing.legalize import legalize
+from ..linearizing.linearize import untouched
+from ..opt import Opt, OptOps
+from ..opt.threads import requested_chunks
+
+#: The threads of a workgroup, where a kernel does not say how many.
+GROUP = 64
+_CLOSES = {Ops.ENDRANGE: Ops.RANGE, Ops.ENDIF: Ops.IF}
+
+
+def own_kernel(ast: UOp) -> OwnKernel | None:
+    """The kernel of a user that an AST runs; None for any other."""
+    value = ast.src[0].src[2] if ast.op is Ops.SINK and ast.src else None
+    return value.arg.kernel if value is not None and value.op is Ops.CUSTOM else None
+
+
+def is_given_text(ast: UOp) -> bool:
+    """Whether a kernel is a text that its user gave."""
+    kernel = own_kernel(ast)
+    return kernel is not None and bool(kernel.texts)
+
+
+def own_name(kernel: OwnKernel) -> str:
+    """Its function's name, with the sizes of what it makes."""
+    if kernel.texts:
+        return kernel.name
+    name = kernel.name if kernel.name.isidentifier() else "own"
+    return "_".join([name, *map(str, kernel.outputs[0].shape or (1,))])
+
+
+class OwnProgram(NamedTuple):
+    """A linear program, and what a runtime must know of it."""
+
+    uops: list[UOp]
+    opts: list[Opt]
+
+
+def own_program(ast: UOp, renderer: Renderer) -> OwnProgram:
+    """The linear program of a kernel that its user wrote as steps."""
+    kernel = own_kernel(ast)
+    if kernel is None or kernel.steps is None:
+        raise TypeError("a kernel without steps")
+    sink = index.substitute((kernel.steps,), memory_of(ast, kernel))[kernel.steps]
+    given = [node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL]
+
+    def linear(sink: UOp) -> list[UOp]:
+        steps = transform(legalize(sink, renderer), _as_linear, "number loops from 0")
+        return _linear(steps.src, given, renderer)
+
+    target = renderer.target
+    if target.grid:
+        return OwnProgram(linear(_launched(sink, target)), [])
+    sink = without_threads(sink)
+    uops, grid = linear(sink), _loops(sink, AxisType.GLOBAL)
+    if not grid or target.threads < 2:
+        return OwnProgram(uops, [])
+    longest = max(grid, key=_size)
+    pieces = requested_chunks(ast, predict(uops, target), _size(longest), target)
+    if pieces == 1:
+        return OwnProgram(uops, [])
+    shared = longest.replace(arg=longest.arg._replace(kind=AxisType.THREAD))
+    sink = index.substitute((sink,), {longest: shared})[sink]
+    return OwnProgram(linear(sink), [Opt(OptOps.THREAD, grid.index(longest), pieces)])
+
+
+def memory_of(ast: UOp, kernel: OwnKernel) -> dict[UOp, UOp]:
+    """The DEFINE_GLOBALs of the steps → those of the AST."""
+    found = {own_memory(kernel, store.src[2].arg.output): store.src[0] for store in ast.src}
+    for number, load in enumerate(ast.src[0].src[2].src):
+        found[own_memory(kernel, len(kernel.outputs) + number)] = load.src[0]
+    return found
+
+
+def own_memory(kernel: OwnKernel, number: int) -> UOp:
+    """How the steps name an output, or an input behind the outputs."""
+    array = (*kernel.outputs, *kernel.inputs)[number]
+    return UOp(Ops.DEFINE_GLOBAL, array.dtype.ptr(array.size), (), number)
+
+
+# *** who walks the grid
+
+
+def _loops(sink: UOp, kind: AxisType) -> list[UOp]:
+    """The loops of a kind, outermost first."""
+    return [step for step in sink.src if step.op is Ops.RANGE and step.arg.kind is kind]
+
+
+def _launched(sink: UOp, target: Target) -> UOp:
+    """On a device with a grid: places in a launch in place of the loops of the grid and of its threads.
+
+    Without threads of its own, a place of the grid is a thread; what is beyond the last does nothing.
+    """
+    grid, threads = _loops(sink, AxisType.GLOBAL), _loops(sink, AxisType.LOCAL)
+    if not grid and not threads:
+        return sink
+    total, group = math.prod(map(_size, grid)), math.prod(map(_size, threads))
+    indices: dict[UOp, UOp] = {}
+    place, guard = index.const(0), False
+    if threads:
+        if group > target.group_sizes[0]:
+            raise NotImplementedError(
+                f"{group} threads of a workgroup: {target.name} has at most {target.group_sizes[0]}"
+            )
+        _divide(indices, threads, _special("lidx0", group))
+        place = _special("gidx0", total)
+    else:
+        group = min(GROUP, total, target.group_sizes[0])
+        guard = total % group != 0
+        place = _special("gidx0", -(-total // group)) * group + _special("lidx0", group)
+    _divide(indices, grid, place)
+    steps: list[UOp] = []
+    opened: list[UOp] = []
+    for step in sink.src:
+        if step in indices:
+            if guard and not opened:
+                opened.append(UOp(Ops.IF, dtypes.void, (index.less(place, index.const(total)),), -1))
+                steps.append(opened[0])
+        elif step.op is Ops.ENDRANGE and step.src[0] in indices:
+            if guard and step.src[0] is grid[0]:
+                steps.append(UOp(Ops.ENDIF, dtypes.void, (opened[0],)))
+        else:
+            steps.append(step)
+    return index.substitute((UOp.sink(*steps),), indices)[UOp.sink(*steps)]
+
+
+def _size(loop: UOp) -> int:
+    size: int = loop.src[0].arg
+    return size
+
+
+def _special(name: str, size: int) -> UOp:
+    """A place in a launch; where there is one, no question."""
+    return UOp(Ops.SPECIAL, dtypes.index, (), (name, size)) if size > 1 else index.const(0)
+
+
+def _divide(places: dict[UOp, UOp], loops: Sequence[UOp], place: UOp) -> None:
+    """Where each loop is at a place counted over all of them, the last one fastest."""
+    for loop in reversed(loops):
+        last = loop is loops[0]
+        places[loop] = place if last else index.mod(place, index.const(_size(loop)))
+        place = place if last else index.floordiv(place, index.const(_size(loop)))
+
+
+# *** writing
+
+
+def _as_linear(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+    """A loop with its start, and a load with what it is where its INDEX is not valid."""
+    if node.op is Ops.RANGE:
+        return UOp(Ops.RANGE, node.dtype, (UOp.const(node.dtype, 0), *src), node.arg)
+    if node.op is Ops.LOAD and len(src) == 1 and len(src[0].src) > 2:
+        return UOp(Ops.LOAD, node.dtype, (*src, UOp.const(node.dtype, 0)), node.arg)
+    return None
+
+
+def _linear(steps: Iterable[UOp], given: Iterable[UOp], renderer: Renderer) -> list[UOp]:
+    """The list: each step after what it reads; that is written again in each loop that needs it."""
+    head: dict[UOp, None] = {}
+    body: list[UOp] = []
+    visible: set[UOp] = set()
+    scopes: list[list[UOp]] = [[]]
+    for step in steps:
+        for node in toposort((step,), done=visible | head.keys()):
+            if is_declared(node):
+                head[node] = None
+                continue
+            if node.op in _CLOSES:
+                visible.difference_update(scopes.pop())
+                body.append(node)
+                continue
+            body.append(node)
+            visible.add(node)
+            scopes[-1].append(node)
+            if node.op in (Ops.RANGE, Ops.IF):
+                scopes.append([])
+    touched = {node.arg for node in head if node.op is Ops.DEFINE_GLOBAL}
+    for node in given:
+        if node.arg not in touched:
+            head[untouched(node, renderer)] = None
+    return in_order_of_head(head) + body
+
+
+# *** what it takes
+
+
+def _iterations(loop: UOp) -> float:
+    """How often a loop turns; half as often as it may, where that changes; of a `while` a guess."""
+    most = max(bounds(loop.src[0])[1], 0)
+    if most >= MOST_TURNS:
+        return TURNS_OF_A_WHILE
+    return most if loop.src[0].op is Ops.CONST else (most + 1) / 2
+
+
+def _counted(sink: UOp) -> list[tuple[UOp, list[UOp], float]]:
+    """Each step, the operations that are new in it, and how often it is done."""
+    visited: set[UOp] = set()
+    turns = [1.0]
+    found = []
+    for step in sink.src:
+        if step.op is Ops.RANGE:
+            turns.append(turns[-1] * _iterations(step))
+        elif step.op is Ops.ENDRANGE:
+            turns.pop()
+        nodes = [
+            node for node in toposort((step,), done=visited)
+            if node.op in ELEMENTWISE and node.src[-1].dtype is not dtypes.index
+        ]  # fmt: skip
+        found.append((step, nodes, turns[-1]))
+    return found
+
+
+def own_estimate(kernel: OwnKernel) -> Estimates:
+    """Operations as often as their loops turn; of each array as many bytes as are touched, at most all."""
+    if kernel.steps is None:
+        return Estimates(0, sum(a.size * a.dtype.itemsize for a in (*kernel.outputs, *kernel.inputs)))
+    operations = 0.0
+    touched: dict[UOp, float] = {}
+    for step, nodes, turns in _counted(kernel.steps):
+        operations += turns * sum(node.op not in (Ops.CAST, Ops.BITCAST, Ops.WHERE) for node in nodes)
+        if step.op in (Ops.LOAD, Ops.STORE) and step.src[0].src[0].op is Ops.DEFINE_GLOBAL:
+            memory = step.src[0].src[0]
+            touched[memory] = touched.get(memory, 0.0) + turns
+    moved = sum(
+        min(count, memory.dtype.size) * memory.dtype.base.itemsize  # type: ignore[attr-defined]
+        for memory, count in touched.items()
+    )
+    return Estimates(int(operations), int(moved))

@@ -1,0 +1,1 @@
+"""What all passes ask of expressions: their ranges, lanes, constants and CHECKs."""

@@ -1,0 +1,104 @@
+"""Products of matrices that a group of warps reads from its workgroup's copies (form 4, before `vectorize`).
+
+    acc += wmma(pack(temp0[32*g + 2*t], ...), ..., pack(temp1[...]), ..., 2*u + v)    words of each thread
+becomes
+    acc += wmma(pack(temp0[0], ...), pack(temp1[0], ...), 4*c + 2*u + v)    the first word of each matrix
+
+where both factors lie in packed tiles (`target/packed_tiles.py`), and the product begins where lines are not
+swapped. PTX's `wgmma` takes 64 rows and up to 256 columns: those along one UPCAST range, c above, are one
+product. `legalize` puts their indices in the stead of the words, and a renderer makes descriptors of these.
+
+Elsewhere the words stay, and each warp multiplies its own (`mma`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...ir import index
+from ...ir.args import AxisType
+from ...ir.nest import ranges_of
+from ...ir.ops import Ops
+from ...ir.rewrite import transform
+from ...ir.uop import UOp
+from ...renderer.alignment import multiple_of
+from ...target import TensorCore
+from .matrix_loads import loaded_together
+from .words import first_word
+
+#: Columns of a matrix of sums, and of the widest product.
+COLUMNS, WIDEST = 8, 256
+
+
+def by_warp_groups(sink: UOp) -> UOp:
+    """The kernel whose products are read from panels, where there are such."""
+    found: dict[UOp, UOp] = {}
+    for product in [node for node in sink.toposort() if node.op is Ops.WMMA]:
+        made = _read_from_packed(product) if None not in product.arg.tiles else loaded_together(product)
+        found |= {product: made} if made is not None else {}
+    return index.substitute((sink,), found)[sink] if found else sink
+
+
+def are_alone(sink: UOp) -> bool:
+    """Whether warps that could multiply together do not, since their factors do not lie as they have to."""
+    products = [node.arg for node in by_warp_groups(sink).toposort() if node.op is Ops.WMMA]
+    return any(core.warps > 1 and not core.columns for core in products)
+
+
+def _read_from_packed(product: UOp) -> UOp | None:
+    """The WMMA of the first words; None where the product does not begin where one may."""
+    core, (*words, number) = product.arg, product.src
+    rows, columns = (_first_index(word) for word in (words[0], words[2 * core.halves]))
+    wide = _columns(columns, core)
+    if wide is not None:
+        columns = index.substitute((columns,), {wide: index.const(0)})[columns]
+        number = wide * 4 + number
+    for access, panel in zip((rows, columns), core.tiles, strict=True):
+        if len(access.src) > 2 or multiple_of(access.src[1]) % panel.alignment:
+            return None
+    count = 1 if wide is None else int(wide.src[0].arg)
+    made = replace(core, columns=COLUMNS * count)
+    return UOp(
+        Ops.WMMA,
+        product.dtype,
+        (first_word(rows, core.element), first_word(columns, core.element), number),
+        made,
+    )
+
+
+def _first_index(word: UOp) -> UOp:
+    """Where the first thread of a warp group begins to read."""
+    access = word.src[0].src[0]  # a PACK or BITCAST of what is loaded from a panel
+    threads = {r: index.const(0) for r in ranges_of(access.src[1]) if r.arg.kind is AxisType.WARP}
+    place = index.substitute((access.src[1],), threads)[access.src[1]]
+    return access.replace(src=(access.src[0], place, *access.src[2:]))
+
+
+def _columns(access: UOp, core: TensorCore) -> UOp | None:
+    """The range of the columns of one product: one that moves the place as columns of these panels lie."""
+    panel = core.tiles[1]
+    assert panel is not None  # who asks has seen both
+    for r in sorted(ranges_of(access.src[1]), key=lambda r: r.arg.id):
+        if r.arg.kind is not AxisType.UPCAST or r.src[0].op is not Ops.CONST:
+            continue
+        places = [
+            index.substitute((access.src[1],), {r: index.const(n)})[access.src[1]]
+            for n in range(r.src[0].arg)
+        ]
+        moved = [index.sub(place, places[0]) for place in places]
+        wanted = [panel.element(COLUMNS * n, 0) for n in range(len(moved))]
+        if len(moved) * COLUMNS <= WIDEST and moved == [index.const(n) for n in wanted]:
+            return r
+    return None
+
+
+def with_indices(sink: UOp) -> UOp:
+    """The kernel in target code in which such products have the places that their words are loaded from."""
+
+    def placed(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+        if node.op is not Ops.WMMA or not node.arg.columns:
+            return None
+        loads = [word.src[0] if word.op is Ops.BITCAST else word for word in src[:-1]]
+        return node.replace(src=(*(load.src[0] for load in loads), src[-1]))
+
+    return transform(sink, placed, "place matrices")

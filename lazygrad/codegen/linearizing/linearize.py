@@ -1,0 +1,477 @@
+"""Target code (form 6) becomes a linear program (form 7): a flat list of UOps in the order they are written.
+
+The order and the loops are those of `ir/nest.py`. In the list:
+
+    RANGE(0, end) ... ENDRANGE   a loop; on a device with a grid SPECIAL takes its place (`assign_grid`)
+    DEFINE_ACC ... ASSIGN        a REDUCE: its accumulator starts before its loops, is assigned at their end,
+                                 and is the reduction's value after them; a SCAN reads it inside of its
+                                 loop, where it holds what came before this turn
+    IF ... ENDIF                 around stores that are only sometimes valid
+    LOAD(INDEX, other)           `other` is the value where the INDEX is not valid
+    DEFINE_LOCAL                 the memory of a STAGE; the loops that fill it stand before who reads it.
+                                 Where it is shared by a workgroup: BARRIER after the filling, and at the end
+                                 of the loop around it, before the next turn fills it anew
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from ...dtype import DType, PtrDType, dtypes
+from ...ir.index import bounds
+from ...ir.linear import CLOSING, OPENING, in_order_of_head, is_declared
+from ...ir.nest import Block, is_shared, loop_nest, loops_around, ranges_of, scan_ranges, scan_values
+from ...ir.ops import ELEMENTWISE, Ops, start_value
+from ...ir.reports import FAILED, FOUND, WORDS, report_memory
+from ...ir.uop import UOp, toposort
+from ..expressions.constants import lane_of
+from ..grid.leader_thread import Guard, guard_leader_thread
+from ..grid.staging import is_begun, is_pipelined
+from ..legalizing.products import is_of_warps
+from .nest_sums import Chain, is_float_sum, late_sums
+
+
+def linearize(sink: UOp, renderer: Any = None, arguments: Iterable[UOp] = ()) -> list[UOp]:
+    """The linear program of a kernel, for a target if there is a `renderer`. Sums are plain (`form_sums`).
+
+    `arguments` are buffers that the kernel takes even if nothing reads them.
+    """
+    return _Writer(renderer).program(sink, arguments)
+
+
+def untouched(buffer: UOp, renderer: Any) -> UOp:
+    """A buffer that nothing reads or writes: bytes, where the target has no name for its type."""
+    dtype = buffer.dtype
+    if renderer is None or not isinstance(dtype, PtrDType) or renderer.supports(Ops.LOAD, dtype.base):
+        return buffer
+    return buffer.replace(dtype=dtypes.uint8.ptr(dtype.size * dtype.base.itemsize))
+
+
+class _Writer:
+    """Writes the items of a loop nest in order; `made` holds what each node of form 6 is in the list."""
+
+    def __init__(self, renderer: Any) -> None:
+        self.renderer = renderer
+        self.made: dict[UOp, UOp] = {}
+        self.head: dict[UOp, None] = {}
+        self.body: list[UOp] = []
+        self.emitted: set[UOp] = set()  # all of the body
+        self.visible: set[UOp] = set()  # what of it stands in a loop or branch that is open
+        self.scopes: list[list[UOp]] = [[]]  # the same, of each
+        self.accumulators = 0
+        self.loaded: set[UOp] = set()  # the INDEXes that are read through
+        self.waits = False  # whether copies are fetched, which threads wait for
+        self.guards: list[UOp] = []  # the IFs of the Guards that are open
+        self.matrices: set[UOp] = set()  # WMMAs, and sums of such: written with what they add to
+        self.updates: dict[UOp, list[UOp]] = {}  # STORE → what it changes, and what becomes of that
+        self.deferred: set[UOp] = set()  # all of these, which are written in the STORE's branch
+        self.running: dict[UOp, list[UOp]] = {}  # SCAN that adds floats → its accumulators
+        self.late: dict[UOp, Chain] = {}  # level of a late sum → all its levels
+        self.late_in: dict[UOp, list[UOp]] = {}  # loop → the levels that end their blocks in the middle of it
+
+    def program(self, sink: UOp, arguments: Iterable[UOp]) -> list[UOp]:
+        nodes = sink.toposort()
+        touched = {node.arg for node in nodes if node.op is Ops.DEFINE_GLOBAL}
+        for buffer in arguments:
+            if buffer.arg not in touched:
+                self.declare(untouched(buffer, self.renderer))
+        self.loaded = {node.src[0] for node in nodes if node.op is Ops.LOAD}
+        self.loaded |= {node.src[1] for node in nodes if node.op is Ops.FETCH}
+        self.loaded |= {place for node in nodes if node.op is Ops.WMMA for place in node.src}
+        grid = self.renderer is not None and self.renderer.target.grid
+        self.waits = grid and any(node.op is Ops.FETCH for node in nodes)
+        if any(node.op is Ops.WMMA for node in nodes):
+            self.matrices = {node for node in nodes if is_of_warps(node)}
+        self.updates = updates_in_branches(nodes)
+        self.deferred = {node for update in self.updates.values() for node in update}
+        uses = Counter(source for node in nodes for source in node.src if source in self.loaded)
+        self.loaded -= {store.src[0] for store in self.updates if uses[store.src[0]] == 2}
+        body = loop_nest(sink)
+        guard_leader_thread(body)
+        if self.renderer is not None:
+            for chain in late_sums(body, nodes, self.renderer.target):
+                self.late.update(dict.fromkeys(chain, chain))
+                for level in chain:
+                    self.late_in.setdefault(level.src[1], []).append(level)
+        self.block(body)
+        return in_order_of_head(self.head) + self.body
+
+    # *** writing
+
+    def emit(self, node: UOp) -> UOp:
+        """Append a node of the list; declarations that it reads go to the head."""
+        for source in node.src:
+            if is_declared(source):
+                self.declare(source)
+        self.body.append(node)
+        self.emitted.add(node)
+        if node.op in CLOSING:
+            self.visible.difference_update(self.scopes.pop())
+        else:
+            self.visible.add(node)
+            self.scopes[-1].append(node)
+        if node.op in OPENING:
+            self.scopes.append([])
+        return node
+
+    def declare(self, node: UOp) -> UOp:
+        if node not in self.head:
+            for source in node.src:
+                self.declare(source)
+            self.head[node] = None
+        return node
+
+    def read(self, node: UOp) -> UOp:
+        """What the node is in the list."""
+        found = self.made.get(node)
+        if found is None:
+            if not is_declared(node):
+                raise RuntimeError(f"{node.op} is read before it is written")
+            found = self.made[node] = self.declare(node)
+        return found
+
+    def block(self, body: Block) -> None:
+        """Write the items of the kernel's body, or of a loop, and of all loops in it."""
+        items, position = body.items, 0
+        ahead = [item for item in items if isinstance(item, UOp) and is_pipelined(item)]
+        if ahead:
+            if self.waits:
+                self.emit(UOp(Ops.WAIT, dtypes.void, (), ahead[0].arg - 2))
+            self.emit(UOp(Ops.BARRIER, dtypes.void, (self.read(ahead[0].src[0]),)))
+        checks: list[UOp] = []
+        while position < len(items):
+            item = items[position]
+            position += 1
+            if isinstance(item, Block):
+                self.open(item)
+                self.block(item)
+            elif item.op in (Ops.STORE, Ops.FETCH):
+                position = self.stores(items, position - 1)
+            elif item.op is Ops.INDEX and item not in self.loaded:
+                continue  # written with its STORE
+            elif item.op is Ops.CHECK:
+                self.made[item] = self.read(item.src[0])
+                checks.append(item)
+            elif item in self.running:
+                self.made[item] = self.read_sum(item)
+            elif item.op in (Ops.REDUCE, Ops.SCAN) or item in self.matrices or item in self.deferred:
+                continue  # written with what needs it
+            else:
+                self.node(item)
+                if ahead and item is ahead[-1]:
+                    self.commit(item)
+        for check in checks:
+            self.report(check)
+        if body.range is not None:
+            self.close(body)
+        elif isinstance(body, Guard):
+            self.emit(UOp(Ops.ENDIF, dtypes.void, (self.guards.pop(),)))
+
+    def node(self, node: UOp) -> None:
+        read = self.read
+        if node.op is Ops.STAGE:
+            memory = self.made[node] = self.read(node.src[0])
+            if is_begun(node):
+                for _ in range(node.arg - 1):  # one is for what was fetched, and the last ones are empty
+                    self.commit(node)
+            elif self.is_shared(node) and not is_pipelined(node):
+                if self.waits:
+                    self.emit(UOp(Ops.WAIT, dtypes.void, (), 0))
+                self.emit(UOp(Ops.BARRIER, dtypes.void, (memory,)))
+            return
+        turns = loops_around(node) if node.op is Ops.LOAD else ()
+        src = tuple([read(s) for s in node.src if s not in turns])
+        if node.op is Ops.LOAD and len(src) == 1 and len(src[0].src) > 2:
+            src = (*src, self.declare(_same_in_all_lanes(node.dtype, 0)))
+        made = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+        # An element of a STAGE that was stored before, or what differs in a CHECK alone, its value here.
+        self.made[node] = made if made in self.visible and _is_pure(made) else self.emit(made)
+
+    def commit(self, stage: UOp) -> None:
+        """End a group of FETCHes, where threads wait for some of them only. Each COMMIT has a number."""
+        if self.waits and stage.arg > 2:
+            number = sum(step.op is Ops.COMMIT for step in self.body)
+            self.emit(UOp(Ops.COMMIT, dtypes.void, (), number))
+
+    def report(self, check: UOp) -> None:
+        """Where a CHECK fails in any lane, store a bad index, and that there is one.
+
+        That is done at the end of a loop: there it is one branch with a store that is left out for the same
+        reason.
+        """
+        good, place = self.read(check.src[1]), self.read(check.src[2])
+        true = self.declare(_same_in_all_lanes(good.dtype, True))
+        if good is true:
+            return
+        bad = UOp(Ops.CMPNE, good.dtype, (good, true))
+        for node in toposort((bad,), done=self.visible):
+            if not is_declared(node):
+                self.emit(node)
+        memory = self.declare(report_memory(check.arg.memory, check.arg.checks))
+        places = [UOp.const(dtypes.int32, WORDS * check.arg.number + word) for word in (FAILED, FOUND)]
+        flag, found = (UOp(Ops.INDEX, memory.dtype, (memory, self.declare(at))) for at in places)
+        opened = UOp(Ops.IF, dtypes.void, (bad, flag, place))
+        if opened in self.visible:
+            return
+        for access in (flag, found):
+            if access not in self.visible:
+                self.emit(access)
+        self.emit(opened)
+        index = lane_of(place, 0)
+        for lane in range(1, bad.dtype.count):
+            index = UOp(Ops.WHERE, index.dtype, (lane_of(bad, lane), lane_of(place, lane), index))
+        one = self.declare(UOp.const(memory.dtype.base, 1))
+        self.inside(UOp(Ops.STORE, dtypes.void, (found, index.cast(memory.dtype.base))))
+        self.inside(UOp(Ops.STORE, dtypes.void, (flag, one)))
+        self.emit(UOp(Ops.ENDIF, dtypes.void, (opened,)))
+
+    def inside(self, root: UOp) -> None:
+        """Append what only a branch needs. It does not count as written: what follows writes its own."""
+        for node in toposort((root,), done=set(self.visible)):
+            if is_declared(node):
+                self.declare(node)
+            else:
+                self.body.append(node)
+
+    def is_shared(self, item: UOp | Block) -> bool:
+        """Whether it is a STAGE that the threads of a workgroup fill and read together."""
+        grid = self.renderer is None or self.renderer.target.grid
+        return grid and isinstance(item, UOp) and is_shared(item)
+
+    def open(self, block: Block) -> None:
+        loop = block.range
+        if isinstance(block, Guard):
+            self.guards.append(self.emit(UOp(Ops.IF, dtypes.void, (self.read(block.condition),))))
+            return
+        if loop is None:
+            raise RuntimeError("the kernel's body is no loop")
+        for reduce in block.opens:
+            levels = self.late.get(reduce, (reduce,))
+            if reduce is levels[-1]:
+                for level in levels:
+                    self.start(level, reduce)
+        self.emit(self.loop(loop))
+
+    def loop(self, loop: UOp) -> UOp:
+        made = self.made.get(loop)
+        if made is None:
+            start = self.declare(UOp(Ops.CONST, loop.dtype, (), 0))
+            made = self.made[loop] = UOp(Ops.RANGE, loop.dtype, (start, self.read(loop.src[0])), loop.arg)
+        return made
+
+    def start(self, reduce: UOp, whole: UOp) -> None:
+        """The accumulator of a REDUCE or SCAN, a level of `whole`, with the value that changes nothing."""
+        start = start_value(reduce.arg, reduce.dtype.scalar())
+        initial = self.declare(_same_in_all_lanes(reduce.dtype, start))
+        closed = whole.src[1:] if whole.op is Ops.REDUCE else scan_ranges(whole)
+        ranges = [self.loop(r) for r in closed if r.src[0] in self.made or is_declared(r.src[0])]
+        self.made[reduce] = self.accumulator(initial, ranges)
+        if reduce.op is Ops.SCAN and is_float_sum(reduce):
+            more = [self.accumulator(initial, ranges) for _ in range(2)]
+            self.running[reduce] = [self.made[reduce], *more]
+
+    def accumulator(self, initial: UOp, ranges: list[UOp]) -> UOp:
+        self.accumulators += 1
+        return self.emit(UOp(Ops.DEFINE_ACC, initial.dtype, (initial, *ranges), (self.accumulators - 1,)))
+
+    def close(self, block: Block) -> None:
+        for reduce in block.closes:
+            if reduce.op is Ops.SCAN:
+                self.carry(reduce)
+                continue
+            if is_of_warps(reduce.src[0]):
+                continue
+            if reduce is not self.late.get(reduce, (reduce,))[0]:
+                continue  # added to in the loop of the level below
+            self.assign(self.made[reduce], reduce.arg, self.made[reduce], self.read(reduce.src[0]))
+        self.add_matrices([reduce for reduce in block.closes if is_of_warps(reduce.src[0])])
+        late = self.late_in.get(block.range, []) if block.range is not None else []
+        below = [level for level in late if level is not self.late[level][-1]]
+        if below:
+            self.end_blocks(below)
+        if any(self.is_shared(item) and not is_pipelined(item) for item in block.items):
+            self.emit(UOp(Ops.BARRIER, dtypes.void, (self.made[block.range],)))  # type: ignore[index]
+        self.emit(UOp(Ops.ENDRANGE, dtypes.void, (self.made[block.range],)))  # type: ignore[index]
+        for level in late:
+            if level not in below:
+                self.add_levels(self.late[level])
+
+    def add_matrices(self, reduces: list[UOp]) -> None:
+        """Each WMMA once, for all the sums of a thread that it adds to."""
+        sums: dict[tuple[UOp, ...], dict[int, UOp]] = {}
+        for reduce in reduces:
+            products = _terms(reduce.src[0])
+            without = tuple([product.replace(src=product.src[:-1]) for product in products])
+            sums.setdefault(without, {})[int(products[0].src[-1].arg)] = reduce
+        for listed, own in sums.items():
+            kind = next(iter(own.values())).dtype
+            start = self.declare(_same_in_all_lanes(kind, start_value(Ops.ADD, kind)))
+            # one that nothing is stored of, as beyond a border, is added to all the same
+            accumulators = [
+                self.made[own[n]] if n in own else self.accumulator(start, [])
+                for n in range(listed[0].arg.sums)
+            ]
+            for product in listed:
+                words = [self.read(word) for word in product.src]
+                self.emit(UOp(Ops.WMMA, dtypes.void, (*accumulators, *words), product.arg))
+
+    def end_blocks(self, levels: list[UOp]) -> None:
+        """In the middle of a loop, late sums are added to their next level, and begin anew."""
+        loop = levels[0].src[1]
+        middle = UOp(Ops.CONST, loop.dtype, (), bounds(loop.src[0])[1] // 2 - 1)
+        condition = self.emit(UOp(Ops.CMPEQ, dtypes.bool, (self.made[loop], middle)))
+        opened = self.emit(UOp(Ops.IF, dtypes.void, (condition,)))
+        for level in levels:
+            chain = self.late[level]
+            accumulator, total = self.made[level], self.made[chain[chain.index(level) + 1]]
+            added = self.emit(UOp(Ops.ADD, level.dtype, (total, accumulator)))
+            self.emit(UOp(Ops.ASSIGN, level.dtype, (total, added)))
+            zero = self.declare(_same_in_all_lanes(level.dtype, start_value(Ops.ADD, level.dtype.scalar())))
+            self.emit(UOp(Ops.ASSIGN, level.dtype, (accumulator, zero)))
+        self.emit(UOp(Ops.ENDIF, dtypes.void, (opened,)))
+
+    def add_levels(self, chain: Chain) -> None:
+        """After its loops a late sum is what each of its levels has."""
+        value = self.made[chain[0]]
+        for level in chain[1:]:
+            value = self.emit(UOp(Ops.ADD, level.dtype, (value, self.made[level])))
+        self.made[chain[-1]] = value
+
+    def carry(self, scan: UOp) -> None:
+        """What the next turn of a SCAN begins with."""
+        if scan in self.running:
+            self.carry_sum(scan)
+            return
+        carried = accumulator = self.made[scan]
+        value, *factor = [self.read(s) for s in scan_values(scan)]
+        if factor:
+            carried = UOp(Ops.MUL, scan.dtype, (accumulator, *factor))
+            if carried not in self.visible:
+                self.emit(carried)
+        self.assign(accumulator, Ops.ADD if factor else scan.arg, carried, value)
+
+    def assign(self, accumulator: UOp, op: Ops, *values: UOp) -> None:
+        combined = UOp(op, accumulator.dtype, values)
+        if combined not in self.visible:  # a SCAN's: most often this turn uses it
+            self.emit(combined)
+        self.emit(UOp(Ops.ASSIGN, accumulator.dtype, (accumulator, combined)))
+
+    def read_sum(self, scan: UOp) -> UOp:
+        """What a running sum is before this turn: the plain one, where the exact one met infinities."""
+        total, _, plain = self.running[scan]
+        zero = total.src[0]
+        away = self.emit(UOp(Ops.SUB, scan.dtype, (total, total)))
+        finite = self.emit(UOp(Ops.CMPEQ, dtypes.bool.vec(scan.dtype.count), (away, zero)))
+        return self.emit(UOp(Ops.WHERE, scan.dtype, (finite, total, plain)))
+
+    def carry_sum(self, scan: UOp) -> None:
+        """The running sum, and what its last addition rounded up, which the next one takes back (Kahan).
+
+        A running sum is read after each addition, so its terms cannot be summed in blocks.
+        """
+        total, error, plain = self.running[scan]
+        value = self.read(scan_values(scan)[0])
+
+        def made(op: Ops, *src: UOp) -> UOp:
+            return self.emit(UOp(op, scan.dtype, src))
+
+        term = made(Ops.SUB, value, error)
+        after = made(Ops.ADD, total, term)
+        rounded = made(Ops.SUB, made(Ops.SUB, after, total), term)
+        simple = made(Ops.ADD, plain, value)
+        for accumulator, carried in ((total, after), (error, rounded), (plain, simple)):
+            self.emit(UOp(Ops.ASSIGN, scan.dtype, (accumulator, carried)))
+
+    def stores(self, items: list[UOp | Block], position: int) -> int:
+        """Write the STOREs from here on that are valid under one condition; the position after them."""
+        first = items[position]
+        valid = _condition(first)
+        end = position
+        while end < len(items) and _is_store(items[end]) and _condition(items[end]) is valid:
+            end += 1
+        stores: list[UOp] = items[position:end]  # type: ignore[assignment]
+        places = [self.index_of_store(store.src[0], valid) for store in stores]
+        opened = None
+        if valid is not None and not (self.guards and self.guards[-1].src[0] is self.read(valid)):
+            opened = UOp(Ops.IF, dtypes.void, (self.read(valid),))
+            if opened in self.emitted:  # the same condition again, further on: its place tells them apart
+                opened = opened.replace(src=(*opened.src, places[0]))
+            self.emit(opened)
+        for store, place in zip(stores, places, strict=True):
+            for node in self.updates.get(store, ()):
+                src = (place,) if node.op is Ops.LOAD else tuple(map(self.read, node.src))
+                self.made[node] = self.emit(UOp(node.op, node.dtype, src, node.arg))
+            src = (place, *map(self.read, store.src[1:]))
+            self.emit(UOp(store.op, dtypes.void, src, store.arg if store.op is Ops.FETCH else None))
+        if opened is not None:
+            self.emit(UOp(Ops.ENDIF, dtypes.void, (opened,)))
+        return end
+
+    def index_of_store(self, access: UOp, valid: UOp | None) -> UOp:
+        """The INDEX that is stored to, without the condition that an IF states."""
+        bare = access if valid is None else UOp(Ops.INDEX, access.dtype, access.src[:2])
+        found = self.made.get(bare)
+        if found is None:
+            src = tuple([self.read(s) for s in bare.src])
+            found = self.made[bare] = UOp(Ops.INDEX, bare.dtype, src)
+            self.emit(found)
+        return found
+
+
+def updates_in_branches(nodes: list[UOp]) -> dict[UOp, list[UOp]]:
+    """STORE → the LOAD of what it overwrites, and what is computed of that for it alone, in order.
+
+    Where the STORE has a condition, all of this stands in its branch. The LOAD needs no condition then, and a
+    processor that foresees the branch begins it earlier.
+    """
+    updated: dict[UOp, UOp] = {
+        node.src[0]: node for node in nodes if node.op is Ops.STORE and _condition(node) is not None
+    }
+    loads = [node for node in nodes if node.op is Ops.LOAD and node.src[0] in updated]
+    if not loads:
+        return {}
+    uses = Counter(source for node in nodes for source in node.src)
+    found = {}
+    for load in loads:
+        store = updated[load.src[0]]
+        order = store.src[1].toposort()
+        alone = {store}
+        for node in (store, *reversed(order)):
+            if node is store or (node in alone and node.op in ELEMENTWISE and node.op is not Ops.CHECK):
+                alone.update([source for source in node.src if uses[source] == 1])
+        update: dict[UOp, None] = {}
+        for node in order:
+            if node in alone and (node is load or any(source in update for source in node.src)):
+                update[node] = None
+        same_loops = all(ranges_of(node) == ranges_of(store.src[0]) for node in update)
+        if update and store.src[1] in update and same_loops:
+            found[store] = list(update)
+    return found
+
+
+def _terms(value: UOp) -> list[UOp]:
+    """What a sum of WMMAs adds up, in order."""
+    return [value] if value.op is Ops.WMMA else [term for source in value.src for term in _terms(source)]
+
+
+def _is_pure(node: UOp) -> bool:
+    """Whether a node gives the same wherever it stands: a load too, of what is there before the kernel."""
+    if node.op is Ops.LOAD:
+        return node.src[0].src[0].op is Ops.DEFINE_GLOBAL
+    return node.op in (Ops.INDEX, Ops.GEP, Ops.VECTORIZE) or node.op in ELEMENTWISE
+
+
+def _is_store(item: UOp | Block) -> bool:
+    return isinstance(item, UOp) and item.op in (Ops.STORE, Ops.FETCH)
+
+
+def _condition(store: Any) -> UOp | None:
+    """The condition of a whole STORE; that of single lanes stays with its INDEX."""
+    access = store.src[0]
+    return access.src[2] if len(access.src) > 2 and access.src[2].dtype is dtypes.bool else None
+
+
+def _same_in_all_lanes(dtype: DType, value: Any) -> UOp:
+    return UOp(Ops.CONST, dtype, (), value if dtype.count == 1 else (value,) * dtype.count)

@@ -1,0 +1,1 @@
+"""Kernel ASTs (form 2) become loops (form 3)."""

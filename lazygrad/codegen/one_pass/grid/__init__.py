@@ -1,0 +1,1 @@
+"""One pass on a grid of threads."""

@@ -1,0 +1,1 @@
+"""Scheduled loops (form 4) become vector code (form 5)."""

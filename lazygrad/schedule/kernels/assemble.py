@@ -1,0 +1,360 @@
+"""Groups of a placement and where they store → kernel templates: ASTs, with their memory by reference."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ...codegen.direct.sort import WORD, SortPlan
+from ...device import Device
+from ...dtype import dtypes
+from ...ir.device import device_of
+from ...ir.loop import Loop, LoopArg, LoopPlan
+from ...ir.ops import TRANSFERS, Ops
+from ...ir.uop import UOp
+from ...shape import numel
+from ...shape.movement import below_movement
+from ...shape.rules import shape_of
+from ...shape.sizes import prod
+from ...shape.tracker import ShapeTracker
+from ..graph.in_memory import is_materialized
+from ..graph.requested import binds_in_args, binds_of
+from ..graph.versions import device_name
+from ..keys.lifted_numbers import nameable
+from ..place.group import Group
+from ..place.kernel_ast import AstBuilder
+from .checked_once import CheckedOnce
+from .template import Boundary, KernelTemplate, Output, Ref, StagedValue, Template
+from .writes import Store, Writes
+
+
+def assemble(writes: Writes, plan_loop: Callable[[Loop], LoopPlan]) -> Template:
+    """The kernels in the order in which they run, and what nodes of the walk become.
+
+    plan_loop  plans the body of a loop
+    """
+    return _Assembler(writes, plan_loop).template()
+
+
+class _Assembler:
+    def __init__(self, writes: Writes, plan_loop: Callable[[Loop], LoopPlan]) -> None:
+        self.plan_loop = plan_loop
+        self.writes, self.placed, self.graph = writes, writes.placed, writes.graph
+        asked = self.graph.request
+        self.order = nameable(asked.order)
+        self.walk = {node: number for number, node in enumerate(self.order)}
+        self.sizes_bound = binds_in_args(asked.order)
+        self.position = {kernel: number for number, kernel in enumerate(writes.order)}
+        self.sizes: dict[Ref, int] = {}
+        self.site_index: dict[int, int] | None = None
+        self.checked = CheckedOnce(writes.before)
+
+    def template(self) -> Template:
+        """All kernels."""
+        order = self.writes.order
+        outputs = {kernel: self._outputs(kernel) for kernel in order}
+        for kernel, sorting in self._sorts():
+            outputs[kernel].append(self._working_memory(sorting))
+        for group in self.placed.groups:
+            if group.kind in ("custom", "loop"):
+                outputs[group.id] += [self._output(node, None) for node in self._unread(group)]
+            if group.kind == "loop":
+                first = group.stores[0]
+                size = self.plan_loop(first.arg.kernel).working
+                outputs[group.id].append(Output(None, self._device_of(first), size, dtypes.uint8))
+        for kernel, made in outputs.items():
+            for number, output in enumerate(made):
+                self.sizes["out", self.position[kernel], number] = output.size
+        return Template([self._kernel(kernel, outputs[kernel]) for kernel in order], self._results())
+
+    def _sorts(self) -> list[tuple[int, UOp]]:
+        return [(g.id, self.writes.targets[g.id][0][0]) for g in self.placed.groups if g.kind == "sort"]
+
+    def _working_memory(self, node: UOp) -> Output:
+        """What a SORT needs besides its result: one more output, which nobody reads."""
+        plan = SortPlan.of(shape_of(node), node.src[0].dtype)  # type: ignore[arg-type]
+        return Output(None, self._device_of(node), plan.words, WORD)
+
+    def _unread(self, group: Group) -> list[UOp]:
+        """The results of a user's kernel, or a loop, that nobody asked for: it stores them all the same."""
+        first = group.stores[0]
+        kernel, asked = first.arg.kernel, {node.arg.output for node in group.stores}
+        return [
+            UOp(first.op, array.dtype, first.src, first.arg._replace(output=number))
+            for number, array in enumerate(kernel.outputs)
+            if number not in asked
+        ]
+
+    def _results(self) -> list[tuple[int, int, int]]:
+        found: list[tuple[int, int, int]] = []
+        for raw, made in self.graph.version.items():
+            if made in self.writes.version_output:
+                group, output = self.writes.version_output[made]
+                found.append((self.walk[raw], self.position[group], output))
+        # what is stored on request, or takes long, is stored once, for everybody
+        stored = (Ops.CONTIGUOUS, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, *TRANSFERS)
+        asked = [node for node in self.order if node.op in stored and node.arg != "passing"]
+        for root in dict.fromkeys([*self.graph.request.roots, *asked]):
+            base = below_movement(self.graph.value[root])
+            if root.op is not Ops.ASSIGN and base in self.writes.output:
+                group, output = self.writes.output[base]
+                if self.writes.targets[group][output][1] is not None:
+                    continue  # it lives in the memory it was assigned to, which may be written again
+                found.append((self.walk[root], self.position[group], output))
+        return found
+
+    # *** kernels
+
+    def _outputs(self, kernel: int) -> list[Output]:
+        ((version, assign), *_) = targets = self.writes.targets[kernel]
+        if self.writes.group(kernel) is None and assign is None:  # a copy of all that is in a memory
+            return [Output(None, device_name(version), numel(version), version.dtype)]
+        return [self._output(*target) for target in targets]
+
+    def _output(self, node: UOp, assign: UOp | None) -> Output:
+        if assign is not None:
+            version = assign.src[0]
+            return Output(self._where_is(version), device_name(version), _flat_size(version), version.dtype)
+        if node.op is Ops.SCATTER:  # into the memory that was begun for it
+            return Output(
+                self._where_is(below_movement(node.src[0])), device_name(node), numel(node), node.dtype
+            )
+        if node.op is Ops.CUSTOM and node.arg.kernel.begun[node.arg.output]:  # into the memory begun for it
+            kernel = node.arg.kernel
+            begun = node.src[len(kernel.inputs) + sum(kernel.begun[: node.arg.output])]
+            return Output(self._where_is(below_movement(begun)), device_name(node), numel(node), node.dtype)
+        stored = node.src[1] if node.op is Ops.ASSIGN and not is_materialized(node) else node
+        length = prod(shape_of(stored))
+        known = length if isinstance(length, UOp) else None
+        return Output(None, self._device_of(node), numel(stored), node.dtype, known)
+
+    def _device_of(self, node: UOp) -> str:
+        """Where a value is stored: numbers, which are on no device, where they are needed."""
+        if device_of(node) is not None or node not in self.placed.home:
+            return device_name(node)
+        return self.placed.home[node].device or Device.DEFAULT
+
+    def _where_is(self, node: UOp, kernel: int = -1) -> Ref:
+        """The reference under which a kernel finds a node's value in memory."""
+        writes = self.writes
+        place = (
+            writes.redirect.get((kernel, node)) or writes.output.get(node) or writes.version_output.get(node)
+        )
+        if place is not None:
+            return ("out", self.position[place[0]], place[1])
+        if node in self.walk:
+            return ("leaf", self.walk[node])
+        if node.op is Ops.BUFFER_VIEW:
+            part = ("view", self._where_is(node.src[0], kernel), node.arg, node.dtype)
+            self.sizes[part] = node.arg[0]
+            return part
+        raise RuntimeError(f"{node.op} is not in memory")
+
+    def _size_of(self, reference: Ref) -> int:
+        return _flat_size(self.order[reference[1]]) if reference[0] == "leaf" else self.sizes[reference]
+
+    def _kernel(self, number: int, outputs: list[Output]) -> KernelTemplate:
+        targets = self.writes.targets[number]
+        group = self.writes.group(number)
+        if group is None:
+            made = self._memory_copy(number, targets[0], outputs[0])
+        elif group.kind == "copy":
+            made = self._device_copy(group, targets[0][0], outputs)
+        elif group.kind == "collective":
+            made = self._collective(group, targets[0][0], outputs)
+        elif group.kind == "routine":
+            made = self._routine(group, targets[0][0], outputs)
+        elif group.kind == "one pass":
+            made = self._one_pass(group, targets, outputs)
+        elif group.kind == "sort":
+            made = self._sort(group, targets[0][0], outputs)
+        elif group.kind == "custom":
+            nodes = [node for node, _ in targets] + self._unread(group)
+            made = self._custom(group, nodes, outputs)
+        elif group.kind == "loop":
+            made = self._loop(group, [node for node, _ in targets] + self._unread(group), outputs)
+        else:
+            made = self._compute(group, targets, outputs)
+        made.after = sorted(self.position[earlier] for earlier in self.writes.before[number])
+        ended = self.writes.readers_of.get(number, ())
+        made.after_readers_of = [self.walk[version] for version in ended if version in self.walk]
+        made.boundaries = tuple([self._boundary(group, *target) for target in targets])
+        if group is not None:
+            rows = group.rows.really_staged(self.placed.home)
+            made.staged = tuple([StagedValue(size, node.facts.get("origin")) for node, size in rows.items()])
+        return made
+
+    def _boundary(self, group: Group | None, node: UOp, assign: UOp | None) -> Boundary:
+        if group is None:
+            reason = "its target is read elsewhere, so the value is stored first and copied over"
+            if assign is None:
+                reason = "the old contents are read after the write that ends them"
+            return Boundary(reason, 0, node.facts.get("origin"))
+        reason = self.placed.reasons.get(node, "")
+        if assign is not None and node is not assign:
+            reason = "it is assigned"
+        readers = sum(1 for reader in self.writes.reads_of(node) if reader is not group)
+        return Boundary(reason, readers, node.facts.get("origin"))
+
+    def _compute(self, group: Group, targets: list[Store], outputs: list[Output]) -> KernelTemplate:
+        where = functools.partial(self._where_is, kernel=group.id)
+        checked = self.checked.before(group.id)
+        builder = AstBuilder(group, self.placed.home, where, self._size_of, len(outputs), checked)
+        stores = [
+            builder.store(number, node, assign.arg if assign is not None else None, output.size)
+            for number, ((node, assign), output) in enumerate(zip(targets, outputs, strict=True))
+        ]
+        binds: list[Ref] = [self._bind_reference(bind) for bind in builder.binds]
+        metadata = builder.latest_first([node for node, _ in targets])
+        made = KernelTemplate(builder.kernel(stores), outputs, list(builder.inputs), binds, metadata)
+        made.sites = tuple([self._walked_site(node.facts.get("site")) for node in builder.checks])
+        self.checked.note(group.id, builder.checks, made)
+        return made
+
+    def _walked_site(self, site: Any) -> int | None:
+        """The node of the walk that remembers this site of a checked index."""
+        if site is None:
+            return None
+        if self.site_index is None:
+            self.site_index = {
+                id(node.facts["site"]): n for n, node in enumerate(self.order) if "site" in node.facts
+            }
+        return self.site_index.get(id(site))
+
+    def _bind_reference(self, bind: UOp) -> Ref:
+        return ("leaf", self.walk[bind]) if bind in self.walk else ("bind", self.sizes_bound[bind])
+
+    def _device_copy(self, group: Group, node: UOp, outputs: list[Output]) -> KernelTemplate:
+        """A copy of whole memories and repeated numbers, one after another."""
+        references: list[Ref] = []
+        reads, count = [], 0
+        for source in node.src[:-1]:
+            base = below_movement(source)
+            if base.op is Ops.CONST:
+                tracker = ShapeTracker.from_shape((numel(source),))
+                reads.append(UOp(Ops.CONST, base.dtype, (UOp(Ops.VIEW, arg=tracker),), base.arg))
+                count += numel(source)
+                continue
+            references.append(self._where_is(base, group.id))
+            size = self._size_of(references[-1])
+            memory = node.dtype.ptr(size)
+            reads.append(UOp(Ops.DEFINE_GLOBAL, memory, (), len(outputs) + len(references) - 1))
+            count += size
+        device = UOp(Ops.DEVICE, arg=outputs[0].device)
+        ast = UOp(Ops.COPY, node.dtype, (*reads, device), count)
+        origin = node.facts.get("origin")
+        return KernelTemplate(ast, outputs, references, [], (origin,) if origin else ())
+
+    def _collective(self, group: Group, node: UOp, outputs: list[Output]) -> KernelTemplate:
+        """What a device sends, from memory, and receives; after the collective before it."""
+        references = [self._where_is(below_movement(source), group.id) for source in node.src]
+        reads = [
+            UOp(Ops.DEFINE_GLOBAL, source.dtype.ptr(self._size_of(reference)), (), number + 1)
+            for number, (source, reference) in enumerate(zip(node.src, references, strict=True))
+        ]
+        ast = UOp(Ops.COLLECTIVE, node.dtype, tuple(reads), node.arg)
+        origin = node.facts.get("origin")
+        return KernelTemplate(ast, outputs, references, [], (origin,) if origin else ())
+
+    def _sort(self, group: Group, node: UOp, outputs: list[Output]) -> KernelTemplate:
+        """A kernel that sorts: the order, and its working memory."""
+        builder = AstBuilder(
+            group, self.placed.home, functools.partial(self._where_is, kernel=group.id), self._size_of, 2
+        )
+        keys = builder.value(node.src[0])
+        stores = []
+        for number, (output, words) in enumerate(zip(outputs, (None, outputs[1].size), strict=True)):
+            value = UOp(Ops.SORT, output.dtype, (keys,), words)
+            memory = UOp(Ops.DEFINE_GLOBAL, output.dtype.ptr(output.size), (), number)
+            view = UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape(shape_of(value)))
+            stores.append(UOp(Ops.STORE, dtypes.void, (memory, view, value)))
+        return KernelTemplate(
+            UOp.sink(*stores), outputs, list(builder.inputs), [], builder.latest_first([node])
+        )
+
+    def _custom(self, group: Group, nodes: list[UOp], outputs: list[Output]) -> KernelTemplate:
+        """A kernel that its user wrote: a store for each output, of what it makes of its inputs."""
+        where = functools.partial(self._where_is, kernel=group.id)
+        builder = AstBuilder(group, self.placed.home, where, self._size_of, len(outputs))
+        inputs = tuple([builder.value(source) for source in nodes[0].src[: len(nodes[0].arg.kernel.inputs)]])
+        stores = []
+        for number, (node, output) in enumerate(zip(nodes, outputs, strict=True)):
+            value = UOp(Ops.CUSTOM, node.dtype, inputs, node.arg)
+            memory = UOp(Ops.DEFINE_GLOBAL, output.dtype.ptr(output.size), (), number)
+            view = UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape(shape_of(node)))
+            stores.append(UOp(Ops.STORE, dtypes.void, (memory, view, value)))
+        metadata = builder.latest_first(nodes)
+        return KernelTemplate(UOp.sink(*stores), outputs, list(builder.inputs), [], metadata)
+
+    def _loop(self, group: Group, nodes: list[UOp], outputs: list[Output]) -> KernelTemplate:
+        """A loop: a store for each result, and one for its working memory."""
+        where = functools.partial(self._where_is, kernel=group.id)
+        builder = AstBuilder(group, self.placed.home, where, self._size_of, len(outputs))
+        inputs = tuple([builder.value(source) for source in nodes[0].src])
+        plan = self.plan_loop(nodes[0].arg.kernel)
+        stores = []
+        for number, output in enumerate(outputs):
+            result = nodes[number].arg.output if number < len(nodes) else -1
+            shape = shape_of(nodes[number]) if number < len(nodes) else (output.size,)
+            value = UOp(Ops.LOOP, output.dtype, inputs, LoopArg(plan, result))
+            memory = UOp(Ops.DEFINE_GLOBAL, output.dtype.ptr(output.size), (), number)
+            view = UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape(shape))
+            stores.append(UOp(Ops.STORE, dtypes.void, (memory, view, value)))
+        metadata = builder.latest_first(nodes)
+        return KernelTemplate(UOp.sink(*stores), outputs, list(builder.inputs), [], metadata)
+
+    def _routine(self, group: Group, node: UOp, outputs: list[Output]) -> KernelTemplate:
+        """A kernel that is a routine."""
+        where = functools.partial(self._where_is, kernel=group.id)
+        builder = AstBuilder(group, self.placed.home, where, self._size_of, 1)
+        value = UOp(Ops.ROUTINE, node.dtype, tuple([builder.value(s) for s in node.src]), node.arg)
+        memory = UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(outputs[0].size), (), 0)
+        view = UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape(shape_of(node)))
+        store = UOp(Ops.STORE, dtypes.void, (memory, view, value))
+        inputs = list(builder.inputs)
+        return KernelTemplate(UOp.sink(store), outputs, inputs, [], builder.latest_first([node]))
+
+    def _one_pass(self, group: Group, targets: list[Store], outputs: list[Output]) -> KernelTemplate:
+        """A kernel whose reductions are done in one pass: its values say so."""
+        made = self._compute(group, targets, outputs)
+        stores = []
+        for store in made.ast.src:
+            memory, view, value = store.src
+            value = UOp(Ops.ONE_PASS, value.dtype, (value,))
+            stores.append(store.replace(src=(memory, view, value)))
+        made.ast = UOp.sink(*stores)
+        return made
+
+    def _memory_copy(self, number: int, target: Store, output: Output) -> KernelTemplate:
+        """A kernel that copies on its device: a value that was stored first, or contents that a write will
+        end.
+        """
+        node, assign = target
+        if assign is None:
+            reference = self._where_is(node)
+            shape = shape_of(node)
+        else:
+            reference = self._where_is(assign, number)
+            shape = shape_of(assign.src[1]) if node.op is Ops.ASSIGN else shape_of(node)
+        source = ShapeTracker.from_shape(shape)
+        into = assign.arg if assign is not None and assign.arg is not None else source
+        read = UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(self._size_of(reference)), (), 1)
+        write = UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(output.size), (), 0)
+        trackers = (source, into)
+        binds = dict.fromkeys(
+            b for t in trackers for b in binds_of(t) if b in self.walk or b in self.sizes_bound
+        )
+        views = [UOp(Ops.VIEW, dtypes.void, (), t.unbind()[0]) for t in trackers]
+        load = UOp(Ops.LOAD, node.dtype, (read, views[0]))
+        store = UOp(Ops.STORE, dtypes.void, (write, views[1], load))
+        references = [self._bind_reference(bind) for bind in binds]
+        return KernelTemplate(UOp.sink(store), [output], [reference], references, ())
+
+
+def _flat_size(node: UOp) -> int:
+    """The number of elements of the memory that a version is of."""
+    while node.op is Ops.ASSIGN:
+        node = node.src[0]
+    size: int = node.arg[0] if node.op is Ops.BUFFER_VIEW else node.arg
+    return size

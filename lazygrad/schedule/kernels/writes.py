@@ -1,0 +1,259 @@
+"""Where what kernels store goes, and in which order they may run.
+
+Reads of a version of memory come before the write that ends it. Where that cannot be, since the kernels would
+wait for each other, what is read is copied first; a value that reads its target elsewhere than it writes is
+stored first, and copied over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...ir.ops import Ops
+from ...ir.uop import UOp
+from ...ir.walks import reached
+from ...shape.movement import below_movement
+from ...shape.rules import shape_of
+from ...shape.tracker import ShapeTracker
+from ..graph.indices import CONTINUES, Indices
+from ..place.group import Group
+from ..place.placement import Placed
+from .template import Place
+
+#: A store: the node whose value it is, and the ASSIGN that says where (None: fresh memory).
+Store = tuple[UOp, "UOp | None"]
+
+
+#: Kernels that give several values.
+_SEVERAL = (Ops.CUSTOM, Ops.LOOP)
+#: What is stored in memory of its own, and copied from there to where it is assigned.
+_OWN_MEMORY = (Ops.SCATTER, Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, Ops.COLLECTIVE)
+
+
+class Writes:
+    """What each kernel stores, and where. Kernels have the numbers of their groups, copies those behind.
+
+    targets        kernel → its stores
+    output         node → where its value can be loaded from
+    version_output  ASSIGN → the store that makes it
+    redirect       (kernel, what it would read) → the copy that it reads
+    before         kernel → the kernels that run before it
+    readers_of     kernel → the versions of memory that it ends
+    order          the kernels in an order in which they may run
+    """
+
+    def __init__(self, placed: Placed) -> None:
+        self.placed, self.graph = placed, placed.graph
+        self.assigns: dict[UOp, list[UOp]] = {}
+        for assign, value in self.graph.stored.items():
+            self.assigns.setdefault(value, []).append(assign)
+        self.targets: dict[int, list[Store]] = {}
+        self.output: dict[UOp, Place] = {}
+        self.version_output: dict[UOp, Place] = {}
+        self.redirect: dict[tuple[int, UOp], Place] = {}
+        self.before: dict[int, set[int]] = {group.id: set() for group in placed.groups}
+        self.readers_of: dict[int, list[UOp]] = {}
+        self._choose_targets()
+        self._order_by_data()
+        self._guard_writes()
+        self.order = self._ordered()
+
+    def group(self, number: int) -> Group | None:
+        """The group that a kernel computes; None of one that copies."""
+        groups = self.placed.groups
+        return groups[number] if number < len(groups) else None
+
+    # *** where stores go
+
+    def _choose_targets(self) -> None:
+        roots = {
+            below_movement(self.graph.value[r]) for r in self.graph.request.roots if r.op is not Ops.ASSIGN
+        }
+        for group in self.placed.groups:
+            targets: list[Store] = []
+            for node in group.stores:
+                assigns = [node] if node.op is Ops.ASSIGN else self.assigns.get(node, [])
+                # readers find the value in the first: rather in memory that is not written again
+                assigns = sorted(assigns, key=lambda assign: assign in self.graph.ended_by)
+                if node.op is not Ops.ASSIGN and self._needs_own_memory(node, group, assigns, roots):
+                    self.output[node] = (group.id, len(targets))
+                    targets.append((node, None))
+                for assign in assigns:
+                    self.version_output[assign] = (group.id, len(targets))
+                    self.output.setdefault(node, (group.id, len(targets)))
+                    targets.append((node, assign))
+            if group.kind == "kernel":
+                self.targets[group.id] = targets
+                continue
+            # each node has one target; others are copied from that
+            own = [target for target in targets if target[0].op in _SEVERAL and target[1] is None]
+            if group.kind == "one pass":
+                own = list({target[0]: target for target in reversed(targets)}.values())[::-1]
+            self.targets[group.id] = own = own or targets[:1]
+            for output, (node, _) in enumerate(own):
+                self.output[node] = (group.id, output)
+            for again, into in targets:
+                if (again, into) not in own:
+                    output = next(n for n, (node, _) in enumerate(own) if node is again)
+                    self._copy_over(group.id, output, again, into)
+
+    def _needs_own_memory(self, node: UOp, group: Group, assigns: list[UOp], roots: set[UOp]) -> bool:
+        """Whether a value must be kept apart from the memory it is assigned to: it was asked for itself, or
+        others read it and what it is assigned to is written again."""
+        if not assigns or node in roots or node.op in _OWN_MEMORY:
+            return True
+        readers = any(g is not group for g in self.reads_of(node))
+        return readers and all(assign in self.graph.ended_by for assign in assigns)
+
+    def _order_by_data(self) -> None:
+        """Producers before consumers, and each write after the one whose version it continues.
+
+        Where that one needs the value itself, or the same kernel stores both, the value is stored first, and
+        copied over when its turn comes. Older versions are looked at first, so that a copy is known where the
+        version behind it asks whom it has to wait for.
+        """
+        for node, uses in self.placed.uses.items():
+            home = self.placed.home.get(node)
+            if home is not None:
+                for consumer in uses:
+                    if consumer is not home:
+                        self.before[consumer.id].add(home.id)
+        for assign in [node for node in self.graph.order if node in self.version_output]:
+            number, output = self.version_output[assign]
+            earlier = self.version_output.get(assign.src[0])
+            if earlier is None:
+                continue
+            if earlier[0] in self.before[number]:
+                continue  # it reads of that version, or goes on with it
+            group = self.group(number)
+            if group is not None and self._comes_before(number, earlier[0]):  # or stores both
+                node, _ = self.targets[number][output]
+                readers = {consumer.id for consumer in self.placed.uses.get(assign, {})} - {number}
+                number = self._store_first(group, output, node, assign, readers)
+            self.before[number].add(earlier[0])
+
+    # *** writing in place
+
+    def _guard_writes(self) -> None:
+        """Reads of a version come before the write that ends it; where that cannot be, one of the two is
+        copied.
+        """
+        for number, targets in list(self.targets.items()):  # those that copy what was stored first, too
+            group = self.group(number)
+            for output, (node, assign) in enumerate(list(targets)):
+                if assign is None:
+                    continue
+                version = assign.src[0]
+                if "fresh" in version.facts:
+                    continue  # nobody reads it
+                reads = {} if version in self.graph.stored else self.reads_of(version)
+                if (
+                    group is not None
+                    and group in reads
+                    and not self._reads_where_it_writes(group, node, assign, reads[group])
+                ):
+                    self._store_first(group, output, node, assign, self._after(group.id))
+                writer = self.version_output[assign][0]
+                for reader in reads:
+                    if reader.id != writer:
+                        self._order_read(reader.id, writer, version)
+                self.readers_of.setdefault(writer, []).append(version)
+
+    def reads_of(self, version: UOp) -> dict[Group, set[Indices]]:
+        """The kernels that read a version, and at which indices."""
+        found = {g: set(at) - {CONTINUES} for g, at in self.placed.uses.get(version, {}).items()}
+        return {group: tuples for group, tuples in found.items() if tuples}
+
+    def _reads_where_it_writes(self, group: Group, node: UOp, assign: UOp, tuples: set[Indices]) -> bool:
+        """Whether a kernel reads each element of its target only where it writes it.
+
+        A write along fewer loops than the kernel has (an axis of one element in a loop of n turns) is done in
+        one turn, and the others would read what it wrote.
+        """
+        if len(tuples) != 1 or group.kind != "kernel":
+            return False
+        shape = shape_of(assign.src[1]) if node.op is Ops.ASSIGN else shape_of(node)
+        place = group.views.get(node)
+        if place is None and not group.walks_whole(shape):
+            return False
+        tracker = assign.arg or ShapeTracker.from_shape(shape)
+        if place is not None:
+            tracker = tracker + place
+        written, valid = tracker.indexed(group.ranges)
+        ((read,),) = tuples
+        return written is read and valid.op is Ops.CONST
+
+    def _store_first(
+        self, group: Group, output: int, node: UOp, assign: UOp, followers: Iterable[int]
+    ) -> int:
+        """Store the value in memory of its own, then copy it over the target; others follow that copy."""
+        self.targets[group.id][output] = (node, None)
+        if node.op is Ops.ASSIGN:
+            del self.output[node]  # who reads the new version finds it where the copy puts it
+        else:
+            self.output[node] = (group.id, output)
+        copier = self._copy_over(group.id, output, node, assign)
+        for number in followers:
+            self.before[number].add(copier)
+        return copier
+
+    def _copy_over(self, group: int, output: int, node: UOp, assign: UOp | None) -> int:
+        """A kernel that copies what a kernel stored over the memory of an ASSIGN."""
+        if assign is None:
+            raise RuntimeError("a copy needs a target")
+        copier = self._new_kernel()
+        self.targets[copier] = [(node, assign)]
+        self.redirect[copier, assign] = (group, output)
+        self.version_output[assign] = (copier, 0)
+        self.before[copier] = {group}
+        return copier
+
+    def _order_read(self, reader: int, writer: int, version: UOp) -> None:
+        """Run a reader before a writer, or let it read a copy of the old contents."""
+        if not self._comes_before(writer, reader):
+            self.before[writer].add(reader)
+            return
+        copier = self._new_kernel()
+        self.targets[copier] = [(version, None)]
+        self.redirect[reader, version] = (copier, 0)
+        made = self.version_output.get(version)
+        self.before[copier] = {made[0]} if made else set()
+        self.before[reader].add(copier)
+        self.before[writer].add(copier)
+
+    def _after(self, first: int) -> list[int]:
+        """The kernels that wait for one."""
+        return [number for number, waits in self.before.items() if first in waits]
+
+    def _comes_before(self, first: int, then: int) -> bool:
+        return first in reached([then], lambda kernel: tuple(self.before[kernel]))
+
+    def _new_kernel(self) -> int:
+        number = len(self.before)
+        self.before[number] = set()
+        return number
+
+    def _ordered(self) -> list[int]:
+        """A topological order. Groups were placed from the results down, so the highest number that may run
+        comes first.
+        """
+        waiting = {group: set(before) for group, before in self.before.items()}
+        followers: dict[int, list[int]] = {}
+        for group, before in waiting.items():
+            for earlier in before:
+                followers.setdefault(earlier, []).append(group)
+        ready = sorted(group for group, before in waiting.items() if not before)
+        order: list[int] = []
+        while ready:
+            group = ready.pop()
+            order.append(group)
+            for follower in sorted(followers.get(group, ())):
+                waiting[follower].discard(group)
+                if not waiting[follower]:
+                    ready.append(follower)
+        if len(order) != len(waiting):
+            raise RuntimeError(
+                "the kernels of this graph wait for each other: a write overwrites what "
+                "another one still needs"
+            )
+        return order

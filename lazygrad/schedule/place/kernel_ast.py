@@ -1,0 +1,266 @@
+"""The record in a KERNEL node; how its AST (form 2) is built from the nodes of one group of the placement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from typing import Any
+
+from ...config import CHECK_INDEX
+from ...dtype import dtypes
+from ...gradient import filled
+from ...ir.index import bounds, substitute
+from ...ir.ops import Ops
+from ...ir.reports import report_memory
+from ...ir.rewrite import resolve, transform
+from ...ir.uop import UOp
+from ...shape.movement import base_and_tracker, below_movement
+from ...shape.rules import shape_of
+from ...shape.tracker import ShapeTracker
+from ..graph.in_memory import is_materialized
+from ..graph.reports import Reports
+from ..graph.requested import binds_of
+from ..keys.lifted_numbers import argument_name, with_constants
+from .group import Group
+
+
+class Kernel:
+    """What a KERNEL node computes: its AST, and which user calls it comes from, the latest first.
+
+    `ast` has every constant written in. `program` is what is compiled: constants that were lifted are
+    Variables there, and `lifted` says what they are bound to. `reports` is where its CHECKs report, if it has
+    any.
+    """
+
+    __slots__ = ("_ast", "lifted", "metadata", "program", "reports")
+
+    def __init__(
+        self,
+        program: UOp,
+        metadata: tuple[Any, ...] = (),
+        lifted: tuple[tuple[str, int], ...] = (),
+        reports: Reports | None = None,
+    ) -> None:
+        self.program, self.metadata, self.lifted, self.reports = program, metadata, lifted, reports
+        self._ast = None if lifted else program
+
+    @property
+    def ast(self) -> UOp:
+        """The AST with its constants."""
+        if self._ast is None:
+            self._ast = with_constants(self.program, dict(self.lifted))
+        return self._ast
+
+    def __hash__(self) -> int:
+        return hash((self.program, self.metadata, self.lifted))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Kernel)
+            and self.program is other.program
+            and self.metadata == other.metadata
+            and self.lifted == other.lifted
+            and self.reports is other.reports
+        )
+
+    def __repr__(self) -> str:
+        ast = self.ast
+        names = ", ".join(map(str, self.metadata))
+        heads = tuple(s.op for s in ast.src)
+        return f"<Kernel {len(ast.toposort())} {ast.op.name}{heads} ({names})>"
+
+
+class AstBuilder:
+    """Builds the AST of one group.
+
+    where     base node → what buffer a load of it reads (any hashable reference); asked only for nodes not in
+              this group
+    checked   the CHECKs that need not be done
+    inputs    the references that the kernel reads, in the order of their DEFINE_GLOBALs, after the outputs
+    binds     bound Variables that the kernel takes as arguments → the DEFINE_VAR that stands for each
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        home: dict[UOp, Group],
+        where: Callable[[UOp], Any],
+        sizes: Callable[[Any], int],
+        outputs: int,
+        checked: Container[UOp] = (),
+    ) -> None:
+        self.group, self.home, self.where, self.sizes = group, home, where, sizes
+        self.checked = checked
+        self.rows = group.rows.axes(home)
+        self.outputs = outputs
+        self.inputs: dict[Any, UOp] = {}
+        self.binds: dict[UOp, UOp] = {}
+        self.values: dict[UOp, UOp] = {}
+        self.metadata: dict[Any, None] = {}
+        #: loads of integers that other kernels of the plan compute → the nodes that are seen so
+        self.stored: dict[UOp, UOp] = {}
+        #: the CHECKs of the graph that it does, in their order
+        self.checks: list[UOp] = []
+
+    # *** values
+
+    def value(self, source: UOp) -> UOp:
+        """The AST of a node as it is seen through the movements on it."""
+        self._fill(source)
+        return self._viewed(source)
+
+    def _fill(self, source: UOp) -> None:
+        """Build every inline node below, sources first."""
+        root = below_movement(source)
+        if self._is_inline(root):
+            resolve(root, self._inline_sources, self._built, self.values)
+
+    def _inline_sources(self, node: UOp) -> list[UOp]:
+        sources = node.src[1:] if node.op is Ops.ASSIGN else node.src
+        if self._is_done(node):  # what else it asks for is not read
+            sources = node.src[:1]
+        return [under for under in map(below_movement, sources) if self._is_inline(under)]
+
+    def _built(self, node: UOp) -> UOp:
+        made = self._build(node)
+        if "origin" in node.facts:
+            self.metadata[node.facts["origin"]] = None
+        return UOp(Ops.STAGE, node.dtype, (made,), self.rows[node]) if node in self.rows else made
+
+    def _is_inline(self, node: UOp) -> bool:
+        if (
+            node.op in (Ops.CONST, Ops.IOTA, Ops.DEVICE)
+            or is_materialized(node)
+            or node.dtype is dtypes.index
+        ):
+            return False
+        home = self.home.get(node)
+        return home is None or home is self.group or node in self.group.inside
+
+    def _build(self, node: UOp) -> UOp:
+        if node.op is Ops.GATHER:
+            return self._load(node.src[0], self._limited(self._viewed(node.src[1])))
+        if node.op in (Ops.CONTIGUOUS, Ops.ASSIGN):
+            return self._viewed(node.src[1 if node.op is Ops.ASSIGN else 0])
+        if node.op is Ops.CHECK:
+            return self._check(node)
+        return UOp(node.op, node.dtype, tuple(self._viewed(s) for s in node.src), node.arg)
+
+    def _is_done(self, node: UOp) -> bool:
+        """Whether it is a CHECK that this kernel need not do."""
+        return node.op is Ops.CHECK and (not CHECK_INDEX or node in self.checked)
+
+    def _check(self, node: UOp) -> UOp:
+        """A CHECK in this kernel. How many there are, and so where their memory is, is known in the end."""
+        if self._is_done(node):
+            return self._viewed(node.src[0])
+        src = (*(self._viewed(s) for s in node.src), report_memory(0, 1))
+        self.checks.append(node)
+        return UOp(Ops.CHECK, node.dtype, src, node.arg._replace(number=len(self.checks) - 1))
+
+    def kernel(self, stores: Sequence[UOp]) -> UOp:
+        """The AST of these stores; what its CHECKs report goes into the last buffer."""
+        sink = UOp.sink(*stores)
+        if not self.checks:
+            return sink
+        memory = report_memory(self.outputs + len(self.inputs), len(self.checks))
+
+        def reporting(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+            return node.replace(src=(*src[:3], memory)) if node.op is Ops.CHECK else None
+
+        return transform(sink, reporting, None)
+
+    def _viewed(self, source: UOp) -> UOp:
+        if source.dtype is dtypes.index:
+            return substitute((source,), {bind: self._variable(bind) for bind in binds_of(source)})[source]
+        base, tracker = base_and_tracker(source)
+        if base in self.values:
+            value = self.values[base]
+            same = tracker.contiguous and tracker.shape == shape_of(base)
+            return value if same else UOp(Ops.VIEW, value.dtype, (value,), self._unbound(tracker))
+        if base.op is Ops.CONST:
+            return UOp(Ops.CONST, base.dtype, (self._view(tracker),), base.arg)
+        if base.op is Ops.IOTA:
+            return UOp(Ops.IOTA, base.dtype, (self._view(tracker),))
+        return self._load(source)
+
+    def _load(self, source: UOp, *index: UOp) -> UOp:
+        base, tracker = base_and_tracker(source)
+        reference = self.where(base)
+        buffer = self.inputs.get(reference)
+        if buffer is None:
+            number = self.outputs + len(self.inputs)
+            buffer = UOp(Ops.DEFINE_GLOBAL, base.dtype.ptr(self.sizes(reference)), (), number)
+            self.inputs[reference] = buffer
+        load = UOp(Ops.LOAD, base.dtype, (buffer, self._view(tracker), *index))
+        if dtypes.is_int(base.dtype) and not index and not is_materialized(base):
+            self.stored[load] = source
+        return load
+
+    def _limited(self, place: UOp) -> UOp:
+        """A computed place, with limits around the numbers in it that another kernel of the plan stored.
+
+        They are within the bounds of their expression anyway, but a LOAD does not show it. With the limits,
+        elements that are neighbours are loaded as such, and nobody asks whether they are inside.
+        """
+
+        def limit(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+            source = self.stored.get(node)
+            if source is None:
+                return None
+            low, high = bounds(source)
+            if not int(dtypes.min(node.dtype)) < low <= high < int(dtypes.max(node.dtype)):
+                return None
+            least, most = (self._viewed(filled(shape_of(source), node.dtype, end)) for end in (low, high))
+            return UOp(Ops.MIN, node.dtype, (UOp(Ops.MAX, node.dtype, (node, least)), most))
+
+        return transform(place, limit, None) if self.stored else place
+
+    def _view(self, tracker: ShapeTracker) -> UOp:
+        return UOp(Ops.VIEW, dtypes.void, (), self._unbound(tracker))
+
+    # *** symbolic sizes and scalars
+
+    def _unbound(self, tracker: ShapeTracker) -> ShapeTracker:
+        free, values = tracker.unbind()
+        for variable, value in values.items():
+            self._variable(variable.bind(value), fixed=True)
+        return free
+
+    def _variable(self, node: UOp, fixed: bool = False) -> UOp:
+        """The argument that stands for a BIND; two bindings of one name get two arguments."""
+        known = self.binds.get(node)
+        if known is not None:
+            return known
+        name, low, high = node.src[0].arg
+        taken = [variable.arg[0] for variable in self.binds.values()]
+        if fixed and name in taken:
+            raise ValueError(f"Variable {name} is bound to two values in one kernel")
+        name = argument_name(name, taken)
+        self.binds[node] = UOp(Ops.DEFINE_VAR, dtypes.index, (), (name, low, high))
+        return self.binds[node]
+
+    # *** stores
+
+    def store(self, number: int, node: UOp, tracker: ShapeTracker | None, size: int) -> UOp:
+        """The STORE of a node into output `number`; `tracker` says where (None: all, row by row)."""
+        target = UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(size), (), number)
+        if node.op is Ops.SCATTER:
+            index, values = self.value(node.src[1]), self.value(node.src[2])
+            view = self._view(ShapeTracker.from_shape(shape_of(node)))
+            return UOp(Ops.STORE, dtypes.void, (target, view, values, index), node.arg)
+        self._fill(node)
+        value = self.values[node]
+        shape = shape_of(node.src[1]) if node.op is Ops.ASSIGN else shape_of(node)
+        written = tracker or ShapeTracker.from_shape(shape)
+        place = self.group.views.get(node)
+        if place is not None:  # both as the loops see them
+            value = UOp(Ops.VIEW, value.dtype, (value,), self._unbound(place))
+            written = written + place
+        return UOp(Ops.STORE, dtypes.void, (target, self._view(written), value))
+
+    def latest_first(self, roots: Sequence[UOp]) -> tuple[Any, ...]:
+        """The user calls that the kernel's nodes come from."""
+        for node in roots:
+            if "origin" in node.facts:
+                self.metadata[node.facts["origin"]] = None
+        return tuple(reversed(self.metadata))

@@ -1,0 +1,1 @@
+"""Rewriting the requested graph before it is cut: `plain` walks it, the other files are its steps."""

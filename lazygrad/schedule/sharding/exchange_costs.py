@@ -1,0 +1,93 @@
+"""How many bytes devices would send to bring values into another layout.
+
+Of a value of n bytes on p devices of a group, each device receives, if what is sent goes straight there:
+the rest of all parts for a gather, n(p-1)/p; a part of each other one's for an all-to-all, n(p-1)/p²; a term
+of each part, and then the parts, for an all-reduce, 2n(p-1)/p; only the terms for a reduce-scatter. (See
+Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms".) Slicing a copy is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...ir.args import MultiArg
+from ...ir.mesh import mesh_axes
+from ...ir.ops import Ops
+from ...ir.uop import UOp
+from ...shape.rules import shape_of
+from ...shape.sizes import prod, vmax
+from ..graph.layouts import (
+    settled,
+)
+
+
+def cheapest(choices: Sequence[MultiArg], cost: Callable[[MultiArg], float]) -> tuple[MultiArg, str]:
+    """The layout that costs fewest bytes, the first of several; and why."""
+    options = list(dict.fromkeys(choices))
+    costs = list(map(cost, options))
+    best = min(range(len(options)), key=costs.__getitem__)
+    told = ", ".join(f"{layout_text(o)}: {_bytes(c)}" for o, c in zip(options, costs, strict=True))
+    return options[best], f"laid {layout_text(options[best])}, since each device receives ({told})"
+
+
+def received(value: UOp, target: MultiArg) -> float:
+    """The bytes that a device receives when a value is brought into another layout."""
+    arg: MultiArg = value.arg
+    size = float(value.dtype.itemsize * _elements(value))
+    for axis, _ in arg.ends:
+        size /= _count(arg, mesh_axes(arg, axis))
+    total = 0.0
+    for number, place in enumerate(arg.placements):
+        count, goal = arg.mesh.sizes[number], target.placements[number]
+        if isinstance(place, Ops) and not isinstance(goal, Ops):
+            total += (1 if goal is not None else 2) * size * (count - 1) / count
+    arg = settled(arg)
+    for axis, ends in arg.ends:
+        along = mesh_axes(arg, axis)
+        count = _count(arg, along)
+        if mesh_axes(target, axis) == along and dict(target.ends)[axis] == ends:
+            continue
+        if any(mesh_axes(target, other) == along for other in target.axes):
+            total += size * (count - 1) / count
+        else:
+            total += size * (count - 1)
+            size *= count
+    return total
+
+
+def _elements(value: UOp) -> int:
+    size = 1
+    for each in shape_of(value):
+        size *= vmax(each)
+    return size
+
+
+def _count(arg: MultiArg, axes: Sequence[int]) -> int:
+    return prod(arg.mesh.sizes[axis] for axis in axes)  # type: ignore[return-value]
+
+
+def layout_text(arg: MultiArg) -> str:
+    """How a value lies, in words: for each axis of the mesh, what it does."""
+    rows = [
+        f"{name}: {placement_text(place)}" for name, place in zip(arg.mesh.names, arg.placements, strict=True)
+    ]
+    return ", ".join(rows)
+
+
+def placement_text(place: object) -> str:
+    """What one axis of a mesh does to a value."""
+    if place is None:
+        return "copy"
+    if isinstance(place, Ops):
+        return "pending sum" if place is Ops.ADD else f"pending {place.name.lower()}"
+    return f"axis {place}"
+
+
+def _bytes(count: float) -> str:
+    return (
+        f"{count / 1e6:.1f} MB"
+        if count >= 1e6
+        else f"{count / 1e3:.1f} kB"
+        if count >= 1e3
+        else f"{count:.0f} B"
+    )

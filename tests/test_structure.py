@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from lazygrad.schedule.graph.requested.in_memory import is_materialized
-from lazygrad.schedule.graph.requested.versions import effective
-
 from lazygrad import Tensor
 from lazygrad.ir.ops import Ops
+from lazygrad.schedule.graph.in_memory import is_materialized
+from lazygrad.schedule.graph.versions import effective
 from lazygrad.shape.movement import below_movement
 from lazygrad.structure import structure_of
 

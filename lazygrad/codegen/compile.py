@@ -14,8 +14,7 @@ from ..renderer import ProgramSpec, Renderer
 from ..target import Target
 from .cost.estimate import estimate
 from .cost.predict import all_iterations
-from .direct.direct_kernels import direct_spec, is_direct, linear_form
-from .direct.loops import loop_of, loop_spec
+from .direct_kernels import direct_spec, is_direct, linear_form
 from .grid.assign_grid import assign_grid
 from .legalizing.legalize import STEPS
 from .legalizing.products import form_sums
@@ -25,6 +24,7 @@ from .linearizing.linearize import linearize
 from .linearizing.nest_sums import nest_sums
 from .linearizing.nontemporal import store_past_caches
 from .linearizing.separate_loops import separate_loops
+from .loops import loop_of, loop_spec
 from .lowering.axes import kernel_axes
 from .lowering.disjoint_stores import disjoint_threads
 from .lowering.lower import lower

@@ -420,6 +420,10 @@ MOVEMENT = _of_kind(Kind.MOVEMENT)
 SIZED = frozenset((Ops.RESHAPE, Ops.EXPAND, Ops.PAD, Ops.SHRINK, Ops.IOTA))
 #: What brings values from device to device; no kernels.
 TRANSFERS = frozenset((Ops.COPY, Ops.COLLECTIVE))
+#: What is a kernel by itself, of values in memory: no loops are optimized, its program is written at once.
+DIRECT = frozenset((Ops.SORT, Ops.ROUTINE, Ops.CUSTOM, Ops.LOOP))
+#: Of these, what gives several values at once: each node is one of them.
+SEVERAL = frozenset((Ops.CUSTOM, Ops.LOOP))
 #: The arg of a float ADD or MUL in a sum that may be added up in any order, and its products fused.
 ANY_ORDER = "any order"
 #: What is done in every lane of a vector alike. PACK makes an unsigned integer of narrow numbers, the first

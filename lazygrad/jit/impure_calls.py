@@ -74,7 +74,7 @@ def user_who_called(frame: types.FrameType) -> types.FrameType | None:
 #: Layers of lazygrad that call no function of a user.
 _ENGINE = tuple(
     f"{PACKAGE}{layer}{os.sep}"
-    for layer in ("codegen", "device", "engine", "programs", "report", "runtime", "schedule")
+    for layer in ("codegen", "device", "direct", "engine", "programs", "report", "runtime", "schedule")
 )
 
 

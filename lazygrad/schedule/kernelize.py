@@ -22,7 +22,7 @@ from ..events import listeners, tell
 from ..garbage import uncollected
 from ..ir.device import device_of
 from ..ir.index import as_sint, substitute
-from ..ir.ops import MOVEMENT, Ops
+from ..ir.ops import MOVEMENT, SEVERAL, Ops
 from ..ir.spec import TENSOR, verify
 from ..ir.uop import UOp, keep_origin
 from ..locks import uninterrupted
@@ -99,12 +99,9 @@ def kernelize(roots: Sequence[UOp], pending: Pending, attempt: Attempt | None = 
             tell("plan", start, wanted)
 
 
-_SEVERAL = (Ops.CUSTOM, Ops.LOOP)
-
-
 def _with_siblings(asked: Request) -> Request:
     """All results of a user's kernel, or of a loop, are asked for where one is: it stores them at once."""
-    custom = [node for node in asked.order if node.op in _SEVERAL and len(node.arg.kernel.outputs) > 1]
+    custom = [node for node in asked.order if node.op in SEVERAL and len(node.arg.kernel.outputs) > 1]
     if not custom:
         return asked
     found: dict[UOp, None] = {}

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..device import CompiledDevice, Device, DeviceError
+from ..direct.given_text import LANGUAGES, functions_in
 from ..dtype import to_dtype
 from ..gradient import filled
 from ..ir.ops import Ops
 from ..ir.own import Array, CustomArg, OwnKernel, SourceText
 from ..ir.uop import UOp
-from ..renderer.given_text import LANGUAGES, functions_in
 from ..schedule.graph.versions import placed
 from ..shape import shape_text
 from .face import Tensor

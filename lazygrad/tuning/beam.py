@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..codegen.compile import compile_kernel, stages
 from ..codegen.cost.predict import predict
-from ..codegen.direct.direct_kernels import is_direct, kind_of, name_of
+from ..codegen.direct_kernels import direct_kernel, direct_value
 from ..codegen.nests import has_nests
 from ..codegen.opt import Loops, Opt, choose
 from ..codegen.opt.search import Found, Opts, Space, rank, search
@@ -76,7 +76,7 @@ def opts_for(device: CompiledDevice, ast: UOp) -> Sequence[Opt] | None:
     found = tune(device, ast, BEAM.value, keep_order=bool(BEAM_KEEPS_ORDER))
     if found.note and DEBUG >= 2:
         print(f"{found.name}: {found.note}")
-    return None if is_direct(ast) or has_nests(ast) else found.opts
+    return None if direct_value(ast) is not None or has_nests(ast) else found.opts
 
 
 def tune(
@@ -88,8 +88,10 @@ def tune(
                 it measured is kept, and the next search goes on from there
     keep_order  try only lists with which each float sum is added up as with the heuristic's: no bit changes
     """
-    if is_direct(ast):
-        return Tuned(name_of(ast), (), 0.0, (), 0.0, note=f"{kind_of(ast)} has no loops to change")
+    direct = direct_value(ast)
+    if direct is not None:
+        made = direct_kernel(direct.op)
+        return Tuned(made.name(ast), (), 0.0, (), 0.0, note=f"{made.kind} has no loops to change")
     if has_nests(ast):
         name = dict(_until(stages(ast, device.renderer, ()), "lower"))["lower"].arg.name
         return Tuned(name, (), 0.0, (), 0.0, note="each of its nests of loops has the Opts of a short kernel")

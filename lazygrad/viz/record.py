@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..codegen.compile import DIRECT_PASSES, PASSES, compile_kernel, prediction_of, stages
-from ..codegen.direct.direct_kernels import is_direct
+from ..codegen.direct_kernels import is_direct
 from ..codegen.nests import has_nests
 from ..codegen.opt import ACTIONS, Loops, Opt, apply_opt
 from ..ir.rewrite import observe

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from lazygrad.codegen.grid.assign_grid.assign_grid import is_far
 
 from lazygrad import Tensor, dtypes
 from lazygrad.codegen.cost.predict import _Moves
+from lazygrad.codegen.grid.assign_grid import is_far
 from lazygrad.codegen.opt import Opt, OptOps
 from lazygrad.dtype import PtrDType
 from lazygrad.inspection.kernels import InspectedKernel

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from lazygrad.codegen.grid.assign_grid.assign_grid import assign_grid
-from lazygrad.codegen.grid.assign_grid.partial_results import radices, share
 
 from lazygrad import Tensor
 from lazygrad.codegen.compile import stages
 from lazygrad.codegen.expressions.ranges import make_range
+from lazygrad.codegen.grid.assign_grid import assign_grid
+from lazygrad.codegen.grid.partial_results import radices, share
 from lazygrad.codegen.legalizing.legalize import legalize
 from lazygrad.codegen.legalizing.products import form_sums
 from lazygrad.codegen.linearizing.linearize import linearize

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from lazygrad.codegen.grid.assign_grid.partial_results import Exchange, Meeting, cycles_of, steps_of
 
 from lazygrad.codegen.compile import compile_kernel
+from lazygrad.codegen.grid.partial_results import Exchange, Meeting, cycles_of, steps_of
 from lazygrad.codegen.opt import Opt, OptOps
 from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.device import Buffer

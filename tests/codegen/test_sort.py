@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.codegen.direct.sort import WORD, SortPlan, sort_keys
+from lazygrad.codegen.direct_kernels import direct_value
 from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.config import Context
 from lazygrad.device import Device
+from lazygrad.direct.sort import WORD, SortPlan
 from lazygrad.dtype import DType, dtypes
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
@@ -63,7 +64,7 @@ def test_what_it_is_called_and_costs() -> None:
 
 
 def test_other_kernels_do_not_sort() -> None:
-    assert sort_keys(add()) is None
+    assert direct_value(add()) is None
 
 
 @pytest.mark.parametrize("dtype", KEYS, ids=str)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazygrad import Tensor
-from lazygrad.codegen.direct.direct_kernels import is_direct
+from lazygrad.codegen.direct_kernels import is_direct
 from lazygrad.codegen.nests import has_nests
 from lazygrad.codegen.opt import KernelOptError
 from lazygrad.config import Context

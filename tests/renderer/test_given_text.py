@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor
+from lazygrad.direct.given_text import functions_in
 from lazygrad.renderer import ProgramSpec
-from lazygrad.renderer.given_text import functions_in
 from tests.helpers import needs, require
 
 from .support import GPU_WORDS

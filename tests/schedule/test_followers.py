@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from lazygrad.schedule.graph.requested.requested import Request
 
 from lazygrad import Context, Tensor
 from lazygrad.codegen.aligned_chunks import in_chunks, shared_memory
@@ -23,6 +22,7 @@ from lazygrad.ir.nest import ranges_of
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.schedule import plan
+from lazygrad.schedule.graph.requested import Request
 from lazygrad.schedule.horizontal_fusion.joined_kernel import joined_kernel
 from lazygrad.schedule.kernelize import clear_templates
 from lazygrad.schedule.what_if import Planned

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lazygrad.schedule.graph.requested.requested import Request
 
 from lazygrad import Context, Tensor
 from lazygrad.ir.ops import Ops
+from lazygrad.schedule.graph.requested import Request
 from lazygrad.schedule.rewrite import moments
 from lazygrad.schedule.rewrite.moments import blocks_of
 from lazygrad.schedule.rewrite.plain import plain

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from lazygrad.schedule.graph.requested.requested import Request
 
 from lazygrad import Context, Tensor
 from lazygrad.ir import Ops, UOp
 from lazygrad.ir.rewrite import observe
 from lazygrad.ir.spec import PLAIN, SpecError, verify
+from lazygrad.schedule.graph.requested import Request
 from lazygrad.schedule.kernelize import clear_templates
 from lazygrad.schedule.kernels.template import Template
 from lazygrad.schedule.plan import PASSES, Pass, pass_observers

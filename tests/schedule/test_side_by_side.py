@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from lazygrad.schedule.graph.requested.requested import Request
 
 from lazygrad import Context, Tensor
 from lazygrad.ir.ops import Ops
+from lazygrad.schedule.graph.requested import Request
 from lazygrad.schedule.horizontal_fusion.side_by_side import cost_of
 from lazygrad.schedule.plan import target_of
 from lazygrad.schedule.what_if import Planned

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from lazygrad import Tensor
 from lazygrad.device import Device
-from lazygrad.schedule.place.group import numel
 from lazygrad.schedule.place.weights import Weights
+from lazygrad.shape import numel
 
 
 def test_before_a_sum_of_products_a_factor_is_stored_and_not_the_products():

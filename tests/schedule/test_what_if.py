@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from lazygrad.schedule.graph.requested.requested import Request
 
 from lazygrad import Tensor
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.cost.estimate import executed
 from lazygrad.device import Device
 from lazygrad.schedule import kernelize, what_if
+from lazygrad.schedule.graph.requested import Request
 from lazygrad.schedule.kernels.template import Template
 from lazygrad.schedule.plan import COLLECT, Job, run
 from lazygrad.schedule.what_if import Planned, Without, asts
@@ -140,6 +140,6 @@ def test_a_result_is_no_boundary_if_nobody_asks_for_it():
 def test_the_reasons_that_are_told_of_are_reasons_that_are_given():
     """A reason that is worded anew is worded anew here too. (Some begin with an op's name.)"""
     folder = Path(what_if.__file__).parent
-    given = "".join(f.read_text("utf-8") for f in folder.glob("*.py") if f.name != "what_if.py")
+    given = "".join(f.read_text("utf-8") for f in folder.rglob("*.py") if f.name != "what_if.py")
     unknown = [r for r in what_if._STAYS if r not in given and r.partition(" ")[2] not in given]
     assert unknown == []

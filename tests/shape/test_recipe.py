@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from lazygrad.schedule.graph.requested.versions import new_buffer
-
 from lazygrad.dtype import dtypes
 from lazygrad.gradient import filled
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp, Variable
+from lazygrad.schedule.graph.versions import new_buffer
 from lazygrad.shape.movement import reshape, shrink
 from lazygrad.shape.recipe import Recipe
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from lazygrad.schedule.graph.requested.versions import buffer_of
 
 from lazygrad.device import Buffer
 from lazygrad.dtype import DType, dtypes, numpy_name
@@ -19,6 +18,7 @@ from lazygrad.ir.index import evaluate as evaluate_index
 from lazygrad.ir.ops import MOVEMENT, Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.programs.runners import get_runner
+from lazygrad.schedule.graph.versions import buffer_of
 from lazygrad.shape.rules import shape_of
 from lazygrad.shape.tracker import ShapeTracker
 

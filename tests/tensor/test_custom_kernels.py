@@ -6,7 +6,7 @@ import pytest
 
 from lazygrad import Context, Tensor, TinyJit
 from lazygrad.device import CompileError, DeviceError, GlobalCounters
-from lazygrad.renderer.given_text import functions_in
+from lazygrad.direct.given_text import functions_in
 from tests.helpers import needs
 
 C = """

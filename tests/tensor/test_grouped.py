@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from lazygrad import Context, Tensor
-from lazygrad.codegen.routines import routine_program
 from lazygrad.device import Device
+from lazygrad.direct.routines import routine_program
 from lazygrad.dtype import dtypes
 from lazygrad.renderer.llvmir import LLVMRenderer
 from lazygrad.tensor.linalg.grouped import grouped_outer, grouped_product

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lazygrad.schedule.graph.requested.versions import buffer_of
 
 from lazygrad import Tensor, TinyJit, jvp, memory, vmap
 from lazygrad.device import Device
+from lazygrad.schedule.graph.versions import buffer_of
 from lazygrad.schedule.sharding.multi import value_of
 from lazygrad.shape.movement import below_movement
 from tests.helpers import needs

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 import pytest
-from lazygrad.schedule.graph.requested.versions import new_buffer
 
 from lazygrad import Context, Tensor
 from lazygrad.dtype import dtypes
 from lazygrad.ir.uop import UOp
+from lazygrad.schedule.graph.versions import new_buffer
 from lazygrad.shape.movement import shrink
 from lazygrad.shape.recipe import Recipe
 from lazygrad.shape.rules import shape_of

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
 
 from ...dtype import DType
 from ...ir.ops import Ops
@@ -16,6 +15,7 @@ from ...ir.uop import UOp
 from ...renderer import Estimates, Renderer
 from ...target import Target
 from ..cost.estimate import estimate
+from ..direct_kernels import DIRECT_KERNELS, DirectKernel, DirectProgram
 from ..expressions.ranges import substitute_ranges
 from ..lowering.lower import lower
 from ..opt import Opt, OptOps
@@ -167,28 +167,21 @@ def _joined_estimate(parts: Joined) -> Estimates:
     return Estimates(pairs * each + estimate(UOp.sink(*parts.terms)).ops, nbytes)
 
 
-class OnePassProgram(NamedTuple):
-    """A linear program, and in how many pieces a processor does it."""
-
-    uops: list[UOp]
-    opts: list[Opt]
-
-
-def one_pass_program(ast: UOp, renderer: Renderer) -> OnePassProgram:
+def one_pass_program(ast: UOp, renderer: Renderer) -> DirectProgram:
     """The linear program of such a kernel."""
     if is_joined(ast):
         both = _joined(ast)
         pieces = _thread_chunks(ast, units_of(both, renderer.target), both.dtype, renderer.target)
-        return OnePassProgram(joined_program(both, renderer, pieces), _threads(pieces))
+        return DirectProgram(joined_program(both, renderer, pieces), _threads(pieces))
     parts, target = _pattern_of(ast), renderer.target
     if target.grid:
         found = block_of(parts, target)
         assert found is not None  # as_taken says so
         if found.core is not None:
-            return OnePassProgram(matrix_program(parts, renderer, found.block, found.core), [])
-        return OnePassProgram(grid_program(parts, renderer, found.block), [])
+            return DirectProgram(matrix_program(parts, renderer, found.block, found.core), [])
+        return DirectProgram(grid_program(parts, renderer, found.block), [])
     pieces = _thread_chunks(ast, shape_of_cost(parts, target).units, parts.total.dtype, target)
-    return OnePassProgram(program(parts, renderer, pieces), _threads(pieces))
+    return DirectProgram(program(parts, renderer, pieces), _threads(pieces))
 
 
 def _thread_chunks(ast: UOp, units: int, dtype: DType, target: Target) -> int:
@@ -199,3 +192,8 @@ def _thread_chunks(ast: UOp, units: int, dtype: DType, target: Target) -> int:
 
 def _threads(pieces: int) -> list[Opt]:
     return [Opt(OptOps.THREAD, 0, pieces)] if pieces > 1 else []
+
+
+DIRECT_KERNELS[Ops.ONE_PASS] = DirectKernel(
+    "a kernel in one pass", one_pass_name, one_pass_program, one_pass_estimate
+)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ..expressions.lanes import transposed
-from ..routines.writing import Int
+from ..writing import Int
 from .lanes import Along, step
 from .sizes import BESIDE, Sizes, size_of
 from .steps import Ground

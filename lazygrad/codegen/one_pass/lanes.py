@@ -15,7 +15,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp, toposort
 from ...renderer import Renderer
 from ..legalizing.legalize import legalize
-from ..routines.writing import Program
+from ..writing import Program
 
 #: The arguments of placeholders: no kernel has so many.
 FIRST_PLACEHOLDER = 1 << 24

@@ -10,7 +10,7 @@ from ...ir.index import terms_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp, toposort
 from ...renderer import Renderer
-from ..routines.writing import Program
+from ..writing import Program
 from .expressions import MOST, SHIFTED, SUM, TOTAL, expressions_of
 from .lanes import Along, Writer, arguments_in
 from .limits import Limit

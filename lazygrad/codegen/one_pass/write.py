@@ -29,7 +29,7 @@ from ...ir.args import AxisType
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...renderer import Renderer
-from ..routines.writing import Int
+from ..writing import Int
 from .blocks import Blocks, Terms
 from .expressions import PRODUCTS
 from .lanes import Along, step

@@ -29,7 +29,7 @@ from ...ir.uop import UOp
 from ...renderer import Renderer
 from ..expressions.lanes import transposed
 from ..expressions.ranges import substitute_ranges
-from ..routines.writing import Int, Program
+from ..writing import Int, Program
 from .blocks import Blocks, Terms
 from .expressions import PRODUCTS, TOTAL, product_of
 from .joined import Joined, Sum, is_of_rows

@@ -19,7 +19,7 @@ import copy
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...ir.ops import ELEMENTWISE, OPS, Ops
+from ...ir.ops import DIRECT, ELEMENTWISE, OPS, TRANSFERS, Ops
 from ...ir.uop import UOp
 from ...shape.rules import shape_of
 from ...shape.sizes import prod
@@ -30,7 +30,7 @@ from ..kernels.template import KernelTemplate, Place, Ref
 Root = tuple[Any, ...]
 #: Kernels of these are left alone: copies between devices, loops, what a user wrote, and what is a program of
 #: its own.
-_NOT_AGAIN = frozenset((Ops.COPY, Ops.COLLECTIVE, Ops.LOOP, Ops.CUSTOM, Ops.SORT, Ops.ROUTINE, Ops.CHECK))
+_NOT_AGAIN = frozenset((*TRANSFERS, *DIRECT, Ops.CHECK))
 
 
 class MemoryOf:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from ...codegen.direct.direct_kernels import is_direct
+from ...codegen.direct_kernels import is_direct
 from ...codegen.opt import OptOps
 from ...codegen.select_opts import launch_cycles, lowered, select_opts
 from ...decisions import yes_or_no

@@ -6,12 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ...codegen.direct.sort import WORD, SortPlan
+from ...codegen.direct_kernels import direct_kernel
 from ...device import Device
 from ...dtype import dtypes
 from ...ir.device import device_of
 from ...ir.loop import Loop, LoopArg, LoopPlan
-from ...ir.ops import TRANSFERS, Ops
+from ...ir.ops import SEVERAL, TRANSFERS, Ops
 from ...ir.uop import UOp
 from ...shape import numel
 from ...shape.movement import below_movement
@@ -54,31 +54,30 @@ class _Assembler:
         """All kernels."""
         order = self.writes.order
         outputs = {kernel: self._outputs(kernel) for kernel in order}
-        for kernel, sorting in self._sorts():
-            outputs[kernel].append(self._working_memory(sorting))
         for group in self.placed.groups:
-            if group.kind in ("custom", "loop"):
+            if group.kind == "direct":
                 outputs[group.id] += [self._output(node, None) for node in self._unread(group)]
-            if group.kind == "loop":
-                first = group.stores[0]
-                size = self.plan_loop(first.arg.kernel).working
-                outputs[group.id].append(Output(None, self._device_of(first), size, dtypes.uint8))
+                outputs[group.id] += self._working_memory(group.stores[0])
         for kernel, made in outputs.items():
             for number, output in enumerate(made):
                 self.sizes["out", self.position[kernel], number] = output.size
         return Template([self._kernel(kernel, outputs[kernel]) for kernel in order], self._results())
 
-    def _sorts(self) -> list[tuple[int, UOp]]:
-        return [(g.id, self.writes.targets[g.id][0][0]) for g in self.placed.groups if g.kind == "sort"]
-
-    def _working_memory(self, node: UOp) -> Output:
-        """What a SORT needs besides its result: one more output, which nobody reads."""
-        plan = SortPlan.of(shape_of(node), node.src[0].dtype)  # type: ignore[arg-type]
-        return Output(None, self._device_of(node), plan.words, WORD)
+    def _working_memory(self, node: UOp) -> list[Output]:
+        """What a direct kernel needs besides its results: one more output, which nobody reads."""
+        if node.op is Ops.LOOP:
+            size, dtype = self.plan_loop(node.arg.kernel).working, dtypes.uint8
+        elif (working := direct_kernel(node.op).working) is not None:
+            size, dtype = working(node)
+        else:
+            return []
+        return [Output(None, self._device_of(node), size, dtype)]
 
     def _unread(self, group: Group) -> list[UOp]:
         """The results of a user's kernel, or a loop, that nobody asked for: it stores them all the same."""
         first = group.stores[0]
+        if first.op not in SEVERAL:
+            return []
         kernel, asked = first.arg.kernel, {node.arg.output for node in group.stores}
         return [
             UOp(first.op, array.dtype, first.src, first.arg._replace(output=number))
@@ -163,17 +162,10 @@ class _Assembler:
             made = self._device_copy(group, targets[0][0], outputs)
         elif group.kind == "collective":
             made = self._collective(group, targets[0][0], outputs)
-        elif group.kind == "routine":
-            made = self._routine(group, targets[0][0], outputs)
+        elif group.kind == "direct":
+            made = self._direct(group, [node for node, _ in targets] + self._unread(group), outputs)
         elif group.kind == "one pass":
             made = self._one_pass(group, targets, outputs)
-        elif group.kind == "sort":
-            made = self._sort(group, targets[0][0], outputs)
-        elif group.kind == "custom":
-            nodes = [node for node, _ in targets] + self._unread(group)
-            made = self._custom(group, nodes, outputs)
-        elif group.kind == "loop":
-            made = self._loop(group, [node for node, _ in targets] + self._unread(group), outputs)
         else:
             made = self._compute(group, targets, outputs)
         made.after = sorted(self.position[earlier] for earlier in self.writes.before[number])
@@ -257,63 +249,29 @@ class _Assembler:
         origin = node.facts.get("origin")
         return KernelTemplate(ast, outputs, references, [], (origin,) if origin else ())
 
-    def _sort(self, group: Group, node: UOp, outputs: list[Output]) -> KernelTemplate:
-        """A kernel that sorts: the order, and its working memory."""
-        builder = AstBuilder(
-            group, self.placed.home, functools.partial(self._where_is, kernel=group.id), self._size_of, 2
-        )
-        keys = builder.value(node.src[0])
-        stores = []
-        for number, (output, words) in enumerate(zip(outputs, (None, outputs[1].size), strict=True)):
-            value = UOp(Ops.SORT, output.dtype, (keys,), words)
-            memory = UOp(Ops.DEFINE_GLOBAL, output.dtype.ptr(output.size), (), number)
-            view = UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape(shape_of(value)))
-            stores.append(UOp(Ops.STORE, dtypes.void, (memory, view, value)))
-        return KernelTemplate(
-            UOp.sink(*stores), outputs, list(builder.inputs), [], builder.latest_first([node])
-        )
-
-    def _custom(self, group: Group, nodes: list[UOp], outputs: list[Output]) -> KernelTemplate:
-        """A kernel that its user wrote: a store for each output, of what it makes of its inputs."""
+    def _direct(self, group: Group, nodes: list[UOp], outputs: list[Output]) -> KernelTemplate:
+        """A kernel whose program is written at once: a store for each result, and one for its working memory,
+        whose node has what the memory is for in the place of a result.
+        """
         where = functools.partial(self._where_is, kernel=group.id)
         builder = AstBuilder(group, self.placed.home, where, self._size_of, len(outputs))
-        inputs = tuple([builder.value(source) for source in nodes[0].src[: len(nodes[0].arg.kernel.inputs)]])
-        stores = []
-        for number, (node, output) in enumerate(zip(nodes, outputs, strict=True)):
-            value = UOp(Ops.CUSTOM, node.dtype, inputs, node.arg)
-            memory = UOp(Ops.DEFINE_GLOBAL, output.dtype.ptr(output.size), (), number)
-            view = UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape(shape_of(node)))
-            stores.append(UOp(Ops.STORE, dtypes.void, (memory, view, value)))
-        metadata = builder.latest_first(nodes)
-        return KernelTemplate(UOp.sink(*stores), outputs, list(builder.inputs), [], metadata)
-
-    def _loop(self, group: Group, nodes: list[UOp], outputs: list[Output]) -> KernelTemplate:
-        """A loop: a store for each result, and one for its working memory."""
-        where = functools.partial(self._where_is, kernel=group.id)
-        builder = AstBuilder(group, self.placed.home, where, self._size_of, len(outputs))
-        inputs = tuple([builder.value(source) for source in nodes[0].src])
-        plan = self.plan_loop(nodes[0].arg.kernel)
+        first = nodes[0]
+        count = len(first.arg.kernel.inputs) if first.op is Ops.CUSTOM else len(first.src)
+        inputs = tuple(map(builder.value, first.src[:count]))
+        plan = self.plan_loop(first.arg.kernel) if first.op is Ops.LOOP else None
         stores = []
         for number, output in enumerate(outputs):
-            result = nodes[number].arg.output if number < len(nodes) else -1
-            shape = shape_of(nodes[number]) if number < len(nodes) else (output.size,)
-            value = UOp(Ops.LOOP, output.dtype, inputs, LoopArg(plan, result))
+            result = nodes[number] if number < len(nodes) else None
+            arg: Any = output.size if result is None else result.arg
+            if plan is not None:
+                arg = LoopArg(plan, -1 if result is None else arg.output)
+            value = UOp(first.op, output.dtype, inputs, arg)
             memory = UOp(Ops.DEFINE_GLOBAL, output.dtype.ptr(output.size), (), number)
+            shape = (output.size,) if result is None else shape_of(result)
             view = UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape(shape))
             stores.append(UOp(Ops.STORE, dtypes.void, (memory, view, value)))
         metadata = builder.latest_first(nodes)
         return KernelTemplate(UOp.sink(*stores), outputs, list(builder.inputs), [], metadata)
-
-    def _routine(self, group: Group, node: UOp, outputs: list[Output]) -> KernelTemplate:
-        """A kernel that is a routine."""
-        where = functools.partial(self._where_is, kernel=group.id)
-        builder = AstBuilder(group, self.placed.home, where, self._size_of, 1)
-        value = UOp(Ops.ROUTINE, node.dtype, tuple([builder.value(s) for s in node.src]), node.arg)
-        memory = UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(outputs[0].size), (), 0)
-        view = UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape(shape_of(node)))
-        store = UOp(Ops.STORE, dtypes.void, (memory, view, value))
-        inputs = list(builder.inputs)
-        return KernelTemplate(UOp.sink(store), outputs, inputs, [], builder.latest_first([node]))
 
     def _one_pass(self, group: Group, targets: list[Store], outputs: list[Output]) -> KernelTemplate:
         """A kernel whose reductions are done in one pass: its values say so."""

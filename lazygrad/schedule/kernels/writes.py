@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...ir.ops import Ops
+from ...ir.ops import DIRECT, SEVERAL, Ops
 from ...ir.uop import UOp
 from ...ir.walks import reached
 from ...shape.movement import below_movement
@@ -24,10 +24,8 @@ from .template import Place
 Store = tuple[UOp, "UOp | None"]
 
 
-#: Kernels that give several values.
-_SEVERAL = (Ops.CUSTOM, Ops.LOOP)
 #: What is stored in memory of its own, and copied from there to where it is assigned.
-_OWN_MEMORY = (Ops.SCATTER, Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, Ops.COLLECTIVE)
+_OWN_MEMORY = (Ops.SCATTER, *DIRECT, Ops.COLLECTIVE)
 
 
 class Writes:
@@ -86,7 +84,7 @@ class Writes:
                 self.targets[group.id] = targets
                 continue
             # each node has one target; others are copied from that
-            own = [target for target in targets if target[0].op in _SEVERAL and target[1] is None]
+            own = [target for target in targets if target[0].op in SEVERAL and target[1] is None]
             if group.kind == "one pass":
                 own = list({target[0]: target for target in reversed(targets)}.values())[::-1]
             self.targets[group.id] = own = own or targets[:1]

@@ -20,7 +20,7 @@ from ...dtype import dtypes
 from ...ir.args import AxisType, RangeArg
 from ...ir.device import device_of
 from ...ir.index import as_index, const
-from ...ir.ops import ELEMENTWISE, MOVEMENT, TRANSFERS, Ops
+from ...ir.ops import DIRECT, ELEMENTWISE, MOVEMENT, SEVERAL, TRANSFERS, Ops
 from ...ir.uop import UOp
 from ...shape import numel
 from ...shape.movement import base_and_tracker, below_movement
@@ -420,11 +420,13 @@ class Placement:
                 if self.fuse and self._may_join(node, group, uses):
                     self._join(node, group, uses)
                     return
-        if node.op in (Ops.CUSTOM, Ops.LOOP) and self._joins_its_kernel(node, uses):
+        if node.op in SEVERAL and self._joins_its_kernel(node, uses):
             return
         shape = shape_of(node)
         kind = "kernel"
-        if node.op in (Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, *TRANSFERS):
+        if node.op in DIRECT:
+            kind = "direct"
+        elif node.op in TRANSFERS:
             kind = node.op.name.lower()
         elif node.op is Ops.SCATTER:
             kind, shape = "scatter", shape_of(node.src[1])
@@ -499,11 +501,7 @@ class Placement:
         """
         for group in self.groups:
             first = group.stores[0]
-            if (
-                group.kind in ("custom", "loop")
-                and first.src == node.src
-                and first.arg.kernel is node.arg.kernel
-            ):
+            if first.op in SEVERAL and first.src == node.src and first.arg.kernel is node.arg.kernel:
                 self._take(node, group)
                 self._add_edges(group, uses)
                 return True
@@ -629,7 +627,7 @@ class Placement:
             for source in node.src[:-1]:
                 self._use(source, group, group.ranges if len(node.src) == 2 else None, times)
             return
-        if op in (Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, Ops.COLLECTIVE):
+        if op in (*DIRECT, Ops.COLLECTIVE):
             for source in dict.fromkeys(node.src):
                 self._use(source, group, None, times)
             return

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ...codegen.cost.price import WORST
 from ...dtype import dtypes
-from ...ir.ops import ELEMENTWISE, MOVEMENT, OPS, TRANSFERS, Ops
+from ...ir.ops import DIRECT, ELEMENTWISE, MOVEMENT, OPS, TRANSFERS, Ops
 from ...ir.uop import UOp
 from ...shape import numel
 from ...shape.movement import base_and_tracker, below_movement
@@ -21,9 +21,7 @@ from ..graph.requested import is_generated
 #: What is computed once for each of its elements, or stored.
 ONCE = (Ops.REDUCE_AXIS, Ops.SCAN)
 #: What is stored because it is asked for, or is a kernel of its own.
-_STORED = frozenset(
-    (Ops.CONTIGUOUS, Ops.SCATTER, Ops.ASSIGN, Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, *TRANSFERS)
-)
+_STORED = frozenset((Ops.CONTIGUOUS, Ops.SCATTER, Ops.ASSIGN, *DIRECT, *TRANSFERS))
 #: So many operations, one on the other, are looked through for what a value is made of.
 FEW = 8
 
@@ -230,7 +228,7 @@ class Weights:
         if op in _STORED or op is Ops.GATHER:
             if op is not Ops.GATHER:
                 self.must.setdefault(node, f"{op.name.lower()} is asked for")
-            if op in (Ops.GATHER, Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, *TRANSFERS):
+            if op in (Ops.GATHER, *DIRECT, *TRANSFERS):
                 read = {Ops.COPY: node.src[:-1], Ops.GATHER: node.src[:1]}.get(op, node.src)
                 for source in read:
                     base = below_movement(source)

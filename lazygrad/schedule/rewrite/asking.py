@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...ir.ops import TRANSFERS, Ops
+from ...ir.ops import DIRECT, TRANSFERS, Ops
 from ...ir.uop import UOp
 from ...structure import NEAR, structure_of
 from ..graph.in_memory import is_materialized
 
 #: What is in memory before anything reads it, whether it is computed in this plan or was in another one.
-_STORED = frozenset((Ops.CONTIGUOUS, Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, Ops.SCATTER, *TRANSFERS))
+_STORED = frozenset((Ops.CONTIGUOUS, Ops.SCATTER, *DIRECT, *TRANSFERS))
 
 
 def near(*values: UOp) -> Callable[[], str]:

@@ -1,4 +1,4 @@
-"""Fourier transforms that a ROUTINE computes, on processors: see `codegen/routines/fourier.py`.
+"""Fourier transforms that a ROUTINE computes, on processors: see `direct/routines/fourier.py`.
 
 A transform is linear, so its gradient is one too: that of the inverse with the same factor, times the factors
 of numbers that stand for two.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...codegen.routines.fourier import MOST, real_rotations, rotations, stages
 from ...config import FFT
+from ...direct.routines.fourier import MOST, real_rotations, rotations, stages
 from ...dtype import numpy_name
 from ...schedule.plan import target_of
 from ...shape import vmax

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ...codegen.routines import ROUTINES, Rows
+from ...direct.routines import ROUTINES, Rows
 from ...dtype import dtypes
 from ...ir.args import RoutineArg
 from ...ir.ops import Ops

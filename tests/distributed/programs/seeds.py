@@ -6,10 +6,10 @@ WHEN is "start" (each draws its numbers with a seed of its own) or "later" (the 
 import sys
 
 import numpy as np
-from lazygrad.schedule.graph.requested.versions import buffer_of, latest
 
 from lazygrad import Tensor, TinyJit, distributed, nn
 from lazygrad.nn import copies, parallel
+from lazygrad.schedule.graph.versions import buffer_of, latest
 from lazygrad.shape.movement import below_movement
 
 distributed.init(seed=1)

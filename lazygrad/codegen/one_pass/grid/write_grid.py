@@ -29,7 +29,7 @@ from ....ir.uop import UOp
 from ....renderer import Renderer
 from ....renderer.alignment import multiple_of
 from ...expressions.ranges import substitute_ranges
-from ...routines.writing import Int
+from ...writing import Int
 from ..expressions import PRODUCTS
 from ..lanes import FIRST_PLACEHOLDER, depends, placeholder, step
 from ..rule import OnePass

@@ -26,7 +26,7 @@ from ....ir.ops import Ops
 from ....ir.uop import UOp
 from ....renderer import Renderer
 from ....target import TensorCore
-from ...routines.writing import Int
+from ...writing import Int
 from ..expressions import SHIFTED
 from ..lanes import FIRST_PLACEHOLDER, legal, placeholder
 from ..rule import OnePass

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 
+from ...codegen.writing import Int, Program
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from .layout import Lanes, Rows
 from .rotations import swap_rows
 from .tiles import copy_in, fill, minus
-from .writing import Int, Program
 
 #: A pivot is one number if it is so large beside the greatest of its column: the bound by which one step with
 #: two columns lets numbers grow as two steps with one do.

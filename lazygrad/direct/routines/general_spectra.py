@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...codegen.writing import Program
 from ...dtype import dtypes
 from ...ir.uop import UOp
 from .layout import Rows
@@ -16,7 +17,6 @@ from .reflections import product, reflect, reflector, vectors_from
 from .rotations import TURNS
 from .spectra import lanes_of
 from .tiles import copy_in, fill
-from .writing import Program
 
 #: Now and then, a step takes shifts of its own: those of the matrix may lead round in circles. The numbers
 #: are the customary ones (Martin, Peters, Wilkinson, The QR algorithm for real Hessenberg matrices, 1970).

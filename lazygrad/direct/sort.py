@@ -19,13 +19,14 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ...dtype import DType, dtypes
-from ...ir.args import AxisType, RangeArg
-from ...ir.ops import Ops
-from ...ir.rewrite import resolve
-from ...ir.uop import UOp
-from ...renderer import Estimates
-from ...shape import shape_of
+from ..codegen.direct_kernels import DIRECT_KERNELS, DirectKernel, DirectProgram
+from ..dtype import DType, dtypes
+from ..ir.args import AxisType, RangeArg
+from ..ir.ops import Ops
+from ..ir.rewrite import resolve
+from ..ir.uop import UOp
+from ..renderer import Estimates, Renderer
+from ..shape import shape_of
 
 #: Bits of a digit; measured with a million keys: more make too many places to write to for the caches.
 DIGIT = 8
@@ -70,41 +71,35 @@ class SortPlan(NamedTuple):
         return self.counts + moved * self.size
 
 
-def sort_keys(ast: UOp) -> UOp | None:
-    """The LOAD of the keys that a kernel sorts; None for any other kernel."""
-    value = ast.src[0].src[2] if ast.op is Ops.SINK and ast.src else None
-    return value.src[0] if value is not None and value.op is Ops.SORT else None
+def _keys(ast: UOp) -> UOp:
+    """The LOAD of the keys that a kernel sorts."""
+    return ast.src[0].src[2].src[0]
 
 
-def plan_of(ast: UOp) -> SortPlan:
-    """How a kernel sorts."""
-    keys = sort_keys(ast)
-    if keys is None:
-        raise TypeError("a kernel that does not sort")
+def plan_of(keys: UOp) -> SortPlan:
+    """How keys are sorted."""
     return SortPlan.of(shape_of(keys), keys.dtype)  # type: ignore[arg-type]
 
 
 def sort_name(ast: UOp) -> str:
-    plan = plan_of(ast)
+    plan = plan_of(_keys(ast))
     return f"sort_{plan.rows}_{plan.size}"
 
 
 def sort_estimate(ast: UOp) -> Estimates:
     """A few operations for each element and pass; the keys are read twice, the working memory once a pass."""
-    plan, keys = plan_of(ast), sort_keys(ast)
+    keys = _keys(ast)
+    plan = plan_of(keys)
     elements = plan.rows * plan.size
-    item = keys.dtype.itemsize if keys is not None else 0
-    moved = elements * (2 * item + PLACE.itemsize + 2 * (plan.passes - 1) * WORD.itemsize)
+    moved = elements * (2 * keys.dtype.itemsize + PLACE.itemsize + 2 * (plan.passes - 1) * WORD.itemsize)
     return Estimates(elements * plan.passes * 8, moved)
 
 
-def sort_program(ast: UOp) -> list[UOp]:
+def sort_program(ast: UOp, renderer: Renderer) -> DirectProgram:
     """The linear program of a kernel that sorts: outputs are the order and the working memory."""
-    keys = sort_keys(ast)
-    if keys is None:
-        raise TypeError("a kernel that does not sort")
+    keys = _keys(ast)
     order, working = (store.src[0] for store in ast.src)
-    return _Program(order, working, keys.src[0], plan_of(ast)).program()
+    return DirectProgram(_Program(order, working, keys.src[0], plan_of(keys)).program(), [])
 
 
 class _Program:
@@ -229,3 +224,8 @@ class _Program:
 def _read_by(node: UOp) -> tuple[UOp, ...]:
     """What is written before a node: of an accumulator its start, but not its loop."""
     return node.src[:1] if node.op is Ops.DEFINE_ACC else node.src
+
+
+DIRECT_KERNELS[Ops.SORT] = DirectKernel(
+    "a sort", sort_name, sort_program, sort_estimate, working=lambda node: (plan_of(node.src[0]).words, WORD)
+)

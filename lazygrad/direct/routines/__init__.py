@@ -11,20 +11,21 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ...codegen.cost.predict import predict
+from ...codegen.direct_kernels import DIRECT_KERNELS, DirectKernel, DirectProgram
+from ...codegen.opt import Opt, OptOps
+from ...codegen.opt.threads import requested_chunks
+from ...codegen.writing import Program
 from ...dtype import dtypes
 from ...ir.args import AxisType
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...renderer import Estimates, Renderer
 from ...shape import shape_of
-from ..cost.predict import predict
-from ..opt import Opt, OptOps
-from ..opt.threads import requested_chunks
 from . import fourier, general_spectra, grouped, indefinite, reflections, singular_values, spectra, triangles
 from .layout import Rows
-from .writing import Program
 
-__all__ = ["ROUTINES", "Rows", "routine_estimate", "routine_name", "routine_of", "routine_program"]
+__all__ = ["ROUTINES", "Rows", "routine_estimate", "routine_name", "routine_program"]
 
 #: On a grid so many threads are a workgroup, as soon as there are so many workgroups.
 GROUP, GROUPS = 32, 128
@@ -85,17 +86,9 @@ ROUTINES: dict[str, Routine] = {
 }
 
 
-def routine_of(ast: UOp) -> UOp | None:
-    """The ROUTINE that a kernel is; None for any other kernel."""
-    value = ast.src[0].src[2] if ast.op is Ops.SINK and ast.src else None
-    return value if value is not None and value.op is Ops.ROUTINE else None
-
-
-def _known(ast: UOp) -> UOp:
-    node = routine_of(ast)
-    if node is None:
-        raise TypeError("a kernel that is no routine")
-    return node
+def _routine(ast: UOp) -> UOp:
+    """The ROUTINE that a kernel is."""
+    return ast.src[0].src[2]
 
 
 def _examples(node: UOp) -> int:
@@ -104,45 +97,38 @@ def _examples(node: UOp) -> int:
 
 
 def routine_name(ast: UOp) -> str:
-    node = _known(ast)
+    node = _routine(ast)
     return "_".join(map(str, (node.arg.name, _examples(node), *node.arg.sizes)))
 
 
 def routine_estimate(ast: UOp) -> Estimates:
     """Operations of all examples, and each source and result once through memory."""
-    node = _known(ast)
+    node = _routine(ast)
     moved = sum(math.prod(shape_of(s)) for s in (*node.src, node)) * node.dtype.itemsize
     return Estimates(_examples(node) * ROUTINES[node.arg.name].ops(*node.arg.sizes), moved)
 
 
-class RoutineProgram(NamedTuple):
-    """A linear program, and in how many pieces a processor does it."""
-
-    uops: list[UOp]
-    opts: list[Opt]
-
-
-def routine_program(ast: UOp, renderer: Renderer) -> RoutineProgram:
+def routine_program(ast: UOp, renderer: Renderer) -> DirectProgram:
     """The linear program of a kernel that is a routine."""
-    target, count = renderer.target, _examples(_known(ast))
+    target, count = renderer.target, _examples(_routine(ast))
     whole = _program(ast, renderer, 1, 1)
-    routine, sizes = ROUTINES[_known(ast).arg.name], _known(ast).arg.sizes
+    routine, sizes = ROUTINES[_routine(ast).arg.name], _routine(ast).arg.sizes
     parts = 1 if routine.shards is None else routine.shards(*sizes)
     most, pieces = max(count, parts), 1
     if not target.grid and target.threads > 1 and most > 1:
         pieces = requested_chunks(ast, predict(whole, target), most, target)
     if pieces == 1:
-        return RoutineProgram(whole, [])
+        return DirectProgram(whole, [])
     if count < pieces and parts > 1:
         pieces = parts = min(pieces, parts)
     else:
         pieces, parts = min(pieces, count), 1
-    return RoutineProgram(_program(ast, renderer, pieces, parts), [Opt(OptOps.THREAD, 0, pieces)])
+    return DirectProgram(_program(ast, renderer, pieces, parts), [Opt(OptOps.THREAD, 0, pieces)])
 
 
 def _program(ast: UOp, renderer: Renderer, pieces: int, parts: int) -> list[UOp]:
     """All examples; on cores in pieces: of the examples, or of so many parts of each."""
-    node, out = _known(ast), ast.src[0].src[0]
+    node, out = _routine(ast), ast.src[0].src[0]
     memories = list(dict.fromkeys([out, *(load.src[0] for load in node.src)]))
     p = Program(memories, node.dtype, renderer)
     count, words = _examples(node), math.prod(node.arg.shape)
@@ -188,3 +174,6 @@ def _in_workgroups(p: Program, count: int, example: Callable[[UOp], None]) -> No
     else:
         with p.when(p.let(number < count)):
             example(number)
+
+
+DIRECT_KERNELS[Ops.ROUTINE] = DirectKernel("a routine", routine_name, routine_program, routine_estimate)

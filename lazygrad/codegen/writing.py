@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from ...dtype import DType, dtypes
-from ...ir.args import AxisType, RangeArg
-from ...ir.ops import Ops
-from ...ir.uop import UOp
-from ...renderer import Renderer
-from ...target import TensorCore
+from ..dtype import DType, dtypes
+from ..ir.args import AxisType, RangeArg
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..renderer import Renderer
+from ..target import TensorCore
 
 #: A place in memory, a bound of a loop: known now or when the kernel runs.
 Int = UOp | int

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...ir.loop import LoopPlan
-from ...ir.ops import Ops
-from ...ir.uop import UOp
-from ...renderer import Estimates, ProgramSpec
+from ..ir.loop import LoopPlan
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..renderer import Estimates, ProgramSpec
+from .direct_kernels import DIRECT_KERNELS, DirectKernel, DirectProgram
 
 
 def loop_of(ast: UOp) -> LoopPlan | None:
@@ -45,3 +46,10 @@ def loop_spec(ast: UOp, plan: LoopPlan, specs: Iterable[ProgramSpec], device: st
             sum(spec.estimates.bytes for spec in each) * plan.iterations,
         ),
     )
+
+
+DIRECT_KERNELS[Ops.LOOP] = DirectKernel(
+    "a loop over time, whose kernels are its own",
+    lambda ast: loop_name(ast.src[0].src[2].arg.kernel),
+    lambda ast, renderer: DirectProgram([], []),
+)

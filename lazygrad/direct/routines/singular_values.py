@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ...codegen.writing import Program
 from ...dtype import dtypes
 from ...ir.uop import UOp
 from .layout import Rows
@@ -16,7 +17,6 @@ from .reflections import TOGETHER, product, reflector, vectors_from
 from .rotations import greatest, hypotenuse, put_in_order, rotate, sweeps
 from .spectra import lanes_of
 from .tiles import copy_in, fill
-from .writing import Program
 
 
 def svd_size(height: int, width: int, columns: int) -> int:

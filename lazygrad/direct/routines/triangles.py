@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...codegen.writing import Program
 from ...dtype import dtypes
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from .layout import Lanes, Rows
 from .tiles import column_tiles, copy_in, copy_row, fill, load_tile, minus, store_tile, without
-from .writing import Program
 
 #: The most columns of a panel, and so the factors among the rows of a tile.
 PANEL = 8

@@ -7,6 +7,7 @@ rows of vectors are rotated: these then pass through registers once.
 
 from __future__ import annotations
 
+from ...codegen.writing import Program
 from ...dtype import dtypes
 from ...ir.ops import Ops
 from ...ir.uop import UOp
@@ -14,7 +15,6 @@ from .layout import Lanes, Rows
 from .reflections import TOGETHER, product, reflector, vectors_from
 from .rotations import greatest, hypotenuse, put_in_order, rotate, sweeps
 from .tiles import copy_in, fill, minus
-from .writing import Program
 
 
 def lanes_of(p: Program, rows: Rows) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...codegen.writing import Int, Program
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from .layout import Rows
 from .tiles import least_square
-from .writing import Int, Program
 
 #: So often one eigenvalue or singular value is iterated on; two or three times are usual.
 TURNS = 60

@@ -10,25 +10,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any
 
-from ...dtype import dtypes
-from ...ir import index
-from ...ir.args import AxisType
-from ...ir.index import bounds
-from ...ir.linear import in_order_of_head, is_declared
-from ...ir.ops import ELEMENTWISE, Ops
-from ...ir.own import MOST_TURNS, OwnKernel
-from ...ir.rewrite import transform
-from ...ir.uop import UOp, toposort
-from ...renderer import Estimates, Renderer
-from ...target import Target
-from ..cost.predict import TURNS_OF_A_WHILE, predict
-from ..grid.workitem_loops import without_threads
-from ..legalizing.legalize import legalize
-from ..linearizing.linearize import untouched
-from ..opt import Opt, OptOps
-from ..opt.threads import requested_chunks
+from ..codegen.cost.predict import TURNS_OF_A_WHILE, predict
+from ..codegen.direct_kernels import DIRECT_KERNELS, DirectKernel, DirectProgram
+from ..codegen.grid.workitem_loops import without_threads
+from ..codegen.legalizing.legalize import legalize
+from ..codegen.linearizing.linearize import untouched
+from ..codegen.opt import Opt, OptOps
+from ..codegen.opt.moves.actions import MAX_PIECES
+from ..codegen.opt.threads import requested_chunks
+from ..dtype import dtypes
+from ..ir import index
+from ..ir.args import AxisType
+from ..ir.index import bounds
+from ..ir.linear import in_order_of_head, is_declared
+from ..ir.ops import ELEMENTWISE, Ops
+from ..ir.own import MOST_TURNS, OwnKernel
+from ..ir.rewrite import transform
+from ..ir.uop import UOp, toposort
+from ..renderer import Estimates, ProgramSpec, Renderer
+from ..target import Target
+from .given_text import LANGUAGES, text_around
 
 #: The threads of a workgroup, where a kernel does not say how many.
 GROUP = 64
@@ -47,26 +51,25 @@ def is_given_text(ast: UOp) -> bool:
     return kernel is not None and bool(kernel.texts)
 
 
-def own_name(kernel: OwnKernel) -> str:
+def _known(ast: UOp) -> OwnKernel:
+    kernel: OwnKernel = ast.src[0].src[2].arg.kernel
+    return kernel
+
+
+def own_name(ast: UOp) -> str:
     """Its function's name, with the sizes of what it makes."""
+    kernel = _known(ast)
     if kernel.texts:
         return kernel.name
     name = kernel.name if kernel.name.isidentifier() else "own"
     return "_".join([name, *map(str, kernel.outputs[0].shape or (1,))])
 
 
-class OwnProgram(NamedTuple):
-    """A linear program, and what a runtime must know of it."""
-
-    uops: list[UOp]
-    opts: list[Opt]
-
-
-def own_program(ast: UOp, renderer: Renderer) -> OwnProgram:
-    """The linear program of a kernel that its user wrote as steps."""
-    kernel = own_kernel(ast)
-    if kernel is None or kernel.steps is None:
-        raise TypeError("a kernel without steps")
+def own_program(ast: UOp, renderer: Renderer) -> DirectProgram:
+    """The linear program of a kernel that its user wrote as steps; a text has none."""
+    kernel = _known(ast)
+    if kernel.steps is None:
+        return DirectProgram([], [])
     sink = index.substitute((kernel.steps,), memory_of(ast, kernel))[kernel.steps]
     given = [node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL]
 
@@ -76,18 +79,18 @@ def own_program(ast: UOp, renderer: Renderer) -> OwnProgram:
 
     target = renderer.target
     if target.grid:
-        return OwnProgram(linear(_launched(sink, target)), [])
+        return DirectProgram(linear(_launched(sink, target)), [])
     sink = without_threads(sink)
     uops, grid = linear(sink), _loops(sink, AxisType.GLOBAL)
     if not grid or target.threads < 2:
-        return OwnProgram(uops, [])
+        return DirectProgram(uops, [])
     longest = max(grid, key=_size)
     pieces = requested_chunks(ast, predict(uops, target), _size(longest), target)
     if pieces == 1:
-        return OwnProgram(uops, [])
+        return DirectProgram(uops, [])
     shared = longest.replace(arg=longest.arg._replace(kind=AxisType.THREAD))
     sink = index.substitute((sink,), {longest: shared})[sink]
-    return OwnProgram(linear(sink), [Opt(OptOps.THREAD, grid.index(longest), pieces)])
+    return DirectProgram(linear(sink), [Opt(OptOps.THREAD, grid.index(longest), pieces)])
 
 
 def memory_of(ast: UOp, kernel: OwnKernel) -> dict[UOp, UOp]:
@@ -236,8 +239,9 @@ def _counted(sink: UOp) -> list[tuple[UOp, list[UOp], float]]:
     return found
 
 
-def own_estimate(kernel: OwnKernel) -> Estimates:
+def own_estimate(ast: UOp) -> Estimates:
     """Operations as often as their loops turn; of each array as many bytes as are touched, at most all."""
+    kernel = _known(ast)
     if kernel.steps is None:
         return Estimates(0, sum(a.size * a.dtype.itemsize for a in (*kernel.outputs, *kernel.inputs)))
     operations = 0.0
@@ -252,3 +256,57 @@ def own_estimate(kernel: OwnKernel) -> Estimates:
         for memory, count in touched.items()
     )
     return Estimates(int(operations), int(moved))
+
+
+# *** its program
+
+
+def _spec(ast: UOp, renderer: Renderer, uops: Sequence[UOp], applied: Sequence[Any]) -> ProgramSpec:
+    """What its steps become is compiled as it is; a text is taken as it is."""
+    kernel = _known(ast)
+    if kernel.texts:
+        return _given_spec(ast, kernel, renderer)
+    spec = ProgramSpec.of(own_name(ast), renderer, uops, applied, estimates=own_estimate(ast))
+    return replace(spec, src=renderer.unoptimized + spec.src)
+
+
+def _given_spec(ast: UOp, kernel: OwnKernel, renderer: Renderer) -> ProgramSpec:
+    """The program of a text, the one in the renderer's language."""
+    text = next((each for each in kernel.texts if LANGUAGES[each.language].suffix == renderer.suffix), None)
+    if text is None:
+        given = " and ".join(each.language for each in kernel.texts)
+        raise NotImplementedError(
+            f"kernel {kernel.name} was given as text in {given}, which {renderer.target.name} does not take"
+        )
+    place = {memory: node.arg for memory, node in memory_of(ast, kernel).items()}
+    arrays = len(kernel.outputs) + len(kernel.inputs)
+    places = [place[own_memory(kernel, number)] for number in range(arrays)]
+    outputs = places[: len(kernel.outputs)]
+    opts: tuple[Opt, ...] = ()
+    if text.grid is not None and not renderer.target.grid:
+        pieces = min(math.prod(text.grid), MAX_PIECES)
+        opts = (Opt(OptOps.THREAD, 0, pieces),) if pieces > 1 else ()
+    launched = renderer.target.grid
+    return ProgramSpec(
+        text.function,
+        renderer.unoptimized + text_around(text, places),
+        renderer.target.name,
+        applied_opts=opts,
+        globals=max(places) + 1,
+        outs=tuple(sorted(outputs)),
+        ins=tuple(sorted(set(places) - set(outputs))),
+        global_size=_three(text.grid) if launched else None,
+        local_size=_three(text.group) if launched else None,
+        estimates=own_estimate(ast),
+    )
+
+
+def _three(sizes: tuple[int, ...] | None) -> tuple[int, int, int]:
+    """Sizes along x, y and z."""
+    x, y, z = (*(sizes or ()), 1, 1, 1)[:3]
+    return x, y, z
+
+
+DIRECT_KERNELS[Ops.CUSTOM] = DirectKernel(
+    "a kernel that is done as its user wrote it", own_name, own_program, own_estimate, _spec
+)

@@ -6,11 +6,11 @@ a row of its own, 0 before the place where it begins, 1 there.
 
 from __future__ import annotations
 
+from ...codegen.writing import Int, Program
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from .layout import Lanes, Rows
 from .tiles import copy_in, fill, least_square
-from .writing import Int, Program
 
 #: Rows that a reflection changes together: what it reads of v serves all of them.
 TOGETHER = 4

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...codegen.writing import Int, Program
 from ...dtype import dtypes
 from ...ir.uop import UOp
 from .layout import Lanes, Rows
-from .writing import Int, Program
 
 #: The numbers of a tile: of each row its vectors, side by side.
 Tile = list[list[UOp]]

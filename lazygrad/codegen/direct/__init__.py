@@ -1,1 +1,0 @@
-"""Kernels that are linear programs at once: sorts, what users wrote, loops over time."""

@@ -69,7 +69,7 @@ CORE += [
 CORE += [f"renderer/{name}" for name in ("alignment.py", "fetches.py")]
 CORE += [f"renderer/{name}" for name in ("matrices.py", "prefetch.py", "tile_prefetch.py")]
 #: Where the rest lies; a folder to which code of the core moves is added here.
-EXTENSIONS = ["direct", "renderer", "target", "device", "runtime"]
+EXTENSIONS = ["direct", "sharding", "renderer", "target", "device", "runtime"]
 #: Whose policies are counted.
 DECIDING = ["schedule", "codegen", "engine"]
 

@@ -214,6 +214,14 @@ def test_inside_a_folder_imports_point_one_way(imports):
     assert not found, found
 
 
+def test_the_core_imports_no_extension(imports):
+    core = {"ir", "simplify", "shape", "schedule", "codegen", "programs", "engine"}
+    found = [
+        x for x in imports if layer_of(x.module) in core and layer_of(x.target) in ("direct", "sharding")
+    ]
+    assert not found, found
+
+
 def test_folders_that_compute_are_known_where_errors_are_explained(layers):
     """What fails there is no fault of a method's arguments. In device/ it may be: it looks up names."""
     computing = set(layers[layers.index("renderer") : layers.index("nn")]) - {"device", "tensor"}

@@ -16,7 +16,7 @@ from ..device.world import Request, owners, world
 from ..dtype import DType
 from ..ir.args import CollectiveArg
 from ..ir.uop import UOp
-from ..schedule.sharding.plan_agreement import take_planned
+from ..schedule.plan_agreement import take_planned
 
 
 def start(ast: UOp, target: Any, source: Any) -> Request | None:

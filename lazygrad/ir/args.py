@@ -42,7 +42,7 @@ class ReduceArg(NamedTuple):
 
 
 class RoutineArg(NamedTuple):
-    """Which ROUTINE: one of those that `codegen/routines` writes as loops.
+    """Which ROUTINE: one of those that `direct/routines` writes as loops.
 
     name   of the routine
     shape  of the result of one example; axes before it are those of a batch

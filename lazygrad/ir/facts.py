@@ -25,8 +25,8 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     # *** where it came from
 
     origin: Any
-    """ir/uop (schedule/calls, schedule/versions, tensor/trace, viz/requests): the user's call that first made
-    it, a Metadata.
+    """ir/uop (schedule/calls, schedule/graph/versions, tensor/trace, viz/requests): the user's call that
+    first made it, a Metadata.
     """
 
     site: Any
@@ -37,13 +37,13 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     # *** of any value: shape and place
 
     shape: tuple[int | Node, ...] | None
-    """shape/rules (shape/movement, ir/uop, schedule/calls, schedule/versions, jit/outputs): the shape of its
-    value; None where it has none.
+    """shape/rules (shape/movement, ir/uop, schedule/calls, schedule/graph/versions, jit/outputs): the shape
+    of its value; None where it has none.
     """
 
     device: Devices | None
-    """ir/device (ir/uop, schedule/calls, schedule/versions, jit/outputs): the name of the device that its
-    value lives on, or of several; None for bare numbers.
+    """ir/device (ir/uop, schedule/calls, schedule/graph/versions, jit/outputs): the name of the device that
+    its value lives on, or of several; None for bare numbers.
     """
 
     form: tuple[tuple[int, ...], Any, str]
@@ -89,8 +89,8 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """renderer/alignment: the greatest power of two that is known to divide it."""
 
     strides: dict[Node, int | None]
-    """codegen/ranges: by how much it moves when a RANGE moves by one, where only trying tells; None if not
-    by the same everywhere.
+    """codegen/expressions/ranges: by how much it moves when a RANGE moves by one, where only trying tells;
+    None if not by the same everywhere.
     """
 
     # *** of a kernel's AST
@@ -99,10 +99,10 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """ir/uop: on a SINK, every node below it, each after its sources."""
 
     buffer_count: int
-    """schedule/items: how many buffers the kernel takes."""
+    """schedule/kernels/items: how many buffers the kernel takes."""
 
     variables: list[Node]
-    """schedule/items: the DEFINE_VARs of the kernel, by name; those of its sizes and views too."""
+    """schedule/kernels/items: the DEFINE_VARs of the kernel, by name; those of its sizes and views too."""
 
     digest: str
     """structure (schedule/stored): a digest of its structure, the same in every process; of constants,
@@ -122,41 +122,42 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """schedule/graph: the bound Variables in its argument."""
 
     open_sources: tuple[int, ...]
-    """schedule/lifted_numbers: which of its sources are constants that may become arguments of a kernel."""
+    """schedule/keys/lifted_numbers: which of its sources are constants that may become arguments of a
+    kernel."""
 
     repeated_axes: frozenset[int]
-    """schedule/reduces_of_broadcasts: the axes along which all its elements are certainly the same."""
+    """schedule/rewrite/reduces_of_broadcasts: axes along which all its elements are certainly the same."""
 
     has_powers: bool
-    """schedule/powers: of an elementwise node, whether exponentials are among what it is made of."""
+    """schedule/graph/powers: of an elementwise node, whether exponentials are among what it is made of."""
 
     # *** what has become of it
 
     forwarded_to: Node
-    """schedule/versions (schedule/calls, jit/session): what holds its value now: once planned an ASSIGN, once
-    run a BUFFER, or movements of these; of a call that was put off, once made, its node.
+    """schedule/graph/versions (schedule/calls, jit/session): what holds its value now: once planned an ASSIGN,
+    once run a BUFFER, or movements of these; of a call that was put off, once made, its node.
     """
 
     send_order: int
-    """schedule/multi: on a CONTIGUOUS that says how a value lies: what has an earlier turn is sent first."""
+    """sharding/multi: on a CONTIGUOUS that says how a value lies: what has an earlier turn is sent first."""
 
     in_plan: int
-    """schedule/between_ranks: on a COLLECTIVE, the number of the plan in whose order it is."""
+    """sharding/between_ranks: on a COLLECTIVE, the number of the plan in whose order it is."""
 
     values: list[weakref.ref[Node]]
-    """schedule/versions (jit/session): on a version of memory, the nodes that became it."""
+    """schedule/graph/versions (jit/session): on a version of memory, the nodes that became it."""
 
     # *** of a BUFFER, a version of some memory
 
     buffer: Any
-    """schedule/versions: the Buffer with the memory; not there once it is overwritten."""
+    """schedule/graph/versions: the Buffer with the memory; not there once it is overwritten."""
 
     fresh: Literal[True]
-    """schedule/versions (viz/requests): nothing has been written yet, and nobody may read it."""
+    """schedule/graph/versions (viz/requests): nothing has been written yet, and nobody may read it."""
 
     overwritten: Literal[True] | str | Exception
-    """schedule/versions (tensor/transforms/derivatives): its contents are gone: True where a later version
-    took its memory, or the reason that a user is told.
+    """schedule/graph/versions (tensor/transforms/derivatives): its contents are gone: True where a later
+    version took its memory, or the reason that a user is told.
     """
 
     run_order: tuple[int, int]

@@ -72,10 +72,8 @@ def user_who_called(frame: types.FrameType) -> types.FrameType | None:
 
 
 #: Layers of lazygrad that call no function of a user.
-_ENGINE = tuple(
-    f"{PACKAGE}{layer}{os.sep}"
-    for layer in ("codegen", "device", "direct", "engine", "programs", "report", "runtime", "schedule")
-)
+_LAYERS = ["codegen", "device", "direct", "engine", "programs", "report", "runtime", "schedule", "sharding"]
+_ENGINE = tuple([f"{PACKAGE}{layer}{os.sep}" for layer in _LAYERS])
 
 
 def is_of_the_engine(frame: types.FrameType) -> bool:

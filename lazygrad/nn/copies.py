@@ -17,9 +17,9 @@ from ..engine.collectives import after_sending
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.graph.versions import buffer_of, latest
-from ..schedule.sharding.shards import is_multi
 from ..shape import View
 from ..shape.movement import base_and_tracker
+from ..sharding.shards import is_multi
 from ..tensor import Tensor
 
 #: Runs of lists in which ranks send each other something, between two comparisons; a captured step is one.

@@ -13,9 +13,9 @@ from typing import Any
 from ..device.mesh import Mesh
 from ..ir.mesh import is_axis, number_along, span_at
 from ..schedule.graph.layouts import all_here, copied, even_spans, split
-from ..schedule.sharding.multi import layout_of_value
-from ..schedule.sharding.rank_groups import groups_here
-from ..schedule.sharding.shards import multi
+from ..sharding.multi import layout_of_value
+from ..sharding.rank_groups import groups_here
+from ..sharding.shards import multi
 from ..tensor import Function, Tensor
 from .copies import check_equal, watch
 from .pipelines import Pipeline as Pipeline

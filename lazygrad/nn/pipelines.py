@@ -15,7 +15,7 @@ from typing import Any
 from ..device.mesh import Mesh
 from ..ir.args import MultiArg
 from ..schedule.graph.layouts import copied, layout, renumbered, settled
-from ..schedule.sharding.multi import laid_with_order, layout_of_value
+from ..sharding.multi import laid_with_order, layout_of_value
 from ..tensor import Function, Tensor
 from ..tensor.transforms.derivatives import vmap
 from .state import Hidden, get_state_dict, members_of

@@ -51,8 +51,7 @@ from .place.kernel_ast import Kernel
 from .plan import COLLECT, LIFT, LIFT_SIZES, Job, plan, run, unobserved
 from .readers import Pending
 from .rewrite.asking import near
-from .sharding.between_ranks import not_found_again
-from .sharding.multi import in_place
+from .several_devices import in_place, sharding
 from .stored import stored_plan
 
 #: One lock around planning and compiling; re-entrant, none around running.
@@ -357,7 +356,7 @@ def _bind(template: Template, asked: Request) -> None:
         for raw, held in results:
             forward_to(raw, held)
             if raw.op is Ops.COLLECTIVE:
-                not_found_again(raw)
+                sharding().not_found_again(raw)
 
 
 #: From so many bytes on, what is in between is as long as it is, and not as long as it may become.

@@ -49,7 +49,7 @@ from .place.placement import Placed, Placement
 from .readers import Pending, add_readers
 from .rewrite.asking import near
 from .rewrite.plain import STEPS, PlainGraph, Step, plain
-from .sharding.multi import separate_devices
+from .several_devices import on_several, sharding
 
 
 class Job(NamedTuple):
@@ -94,7 +94,7 @@ class Pass(NamedTuple):
 
 
 def _separate_devices(asked: Request, job: Job) -> Request:
-    return separate_devices(asked)
+    return Request.of(sharding().separated(asked.roots, None)) if on_several(asked.order) else asked
 
 
 def _add_readers(asked: Request, job: Job) -> Request:

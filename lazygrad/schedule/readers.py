@@ -14,8 +14,7 @@ from ..shape.movement import below_movement
 from .graph.in_memory import is_materialized
 from .graph.requested import Request, toposort_effective
 from .graph.versions import below_looks, effective, latest, memory_read
-from .sharding.between_ranks import end_of_plan
-from .sharding.multi import on_several, separated
+from .several_devices import SHARDING, on_several, sharding
 
 Pending = Callable[[], Iterable[UOp]]
 
@@ -25,7 +24,8 @@ def add_readers(asked: Request, pending: Pending) -> Request:
     try:
         return _with_readers(asked, pending)
     finally:
-        end_of_plan()
+        for each in SHARDING:
+            each.end_of_plan()
 
 
 def _with_readers(asked: Request, pending: Pending) -> Request:
@@ -46,7 +46,7 @@ def _with_readers(asked: Request, pending: Pending) -> Request:
         if several:
             wanted = set(roots)
             last = next((root for root in reversed(roots) if root.op is Ops.COLLECTIVE), None)
-            readers = [reader for reader in separated(readers, last) if reader not in wanted]
+            readers = [reader for reader in sharding().separated(readers, last) if reader not in wanted]
         if readers:
             roots = roots + readers
             order = order + toposort_effective(readers, walked)

@@ -16,10 +16,10 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import table_lock
 from ..schedule.graph.versions import device_name, latest, new_buffer, peel, placed
-from ..schedule.sharding.multi import laid_like, new_memory, value_of
 from ..shape.movement import base_and_tracker, broadcast_to, reshape
 from ..shape.rules import shape_of
 from ..shape.sizes import prod, resolve_equal, shape_text
+from ..sharding.multi import laid_like, new_memory, value_of
 from .face import Tensor
 from .live import alive
 from .modes import mode

@@ -9,9 +9,9 @@ from ..gradient import gradient_again
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.graph.versions import latest, placed
-from ..schedule.sharding.multi import placed_as_leaf
 from ..shape.movement import broadcast_to
 from ..shape.rules import shape_of
+from ..sharding.multi import placed_as_leaf
 from .computing import live_tensors
 from .face import Tensor
 from .observer import observing

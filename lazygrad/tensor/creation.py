@@ -13,9 +13,9 @@ from ..ir.index import sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.graph.versions import empty_buffer
-from ..schedule.sharding.multi import empty_memory, value_of
 from ..shape import movement, shape_text, vmax, vmin
 from ..shape.sizes import as_size, countable, prod
+from ..sharding.multi import empty_memory, value_of
 from .face import Tensor
 from .signatures import DTypeLike
 from .sources import constant, real_number

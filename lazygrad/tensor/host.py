@@ -15,9 +15,9 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import table_lock
 from ..schedule.graph.versions import buffer_of, latest, mark_buffer, new_buffer, peel, rebased
-from ..schedule.sharding.multi import value_of
 from ..shape.movement import base_and_tracker, reshape
 from ..shape.view import View
+from ..sharding.multi import value_of
 from .computing import compute
 from .dlpack import AsIntegers, as_bfloat16, is_bfloat16
 from .face import Tensor

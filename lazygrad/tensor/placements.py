@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ir.args import MultiArg
-from ..schedule.sharding.exchange_costs import placement_text
+from ..sharding.exchange_costs import placement_text
 
 
 class Placement:

@@ -11,8 +11,8 @@ from ..ir.args import MeshArg, MultiArg
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.graph.layouts import ends_of_sizes, layout, split
-from ..schedule.sharding.multi import layout_of_value, sharded, value_of
 from ..shape.sizes import shape_text
+from ..sharding.multi import layout_of_value, sharded, value_of
 from .face import Tensor
 from .placements import Placement
 from .signatures import DTypeLike

@@ -13,7 +13,7 @@ from lazygrad.config import Context
 from lazygrad.distributed import Mesh
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.spec import TENSOR
-from lazygrad.schedule.sharding.multi_rules import NO_RULE, RULES
+from lazygrad.sharding.multi_rules import NO_RULE, RULES
 
 GRID = Mesh((2, 2), ("data", "model"))
 ROW = Mesh(2, "data")

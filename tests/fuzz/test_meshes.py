@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from lazygrad import Tensor
 from lazygrad.distributed import Mesh
 from lazygrad.ir.mesh import box_at
-from lazygrad.schedule.sharding.multi import value_of
+from lazygrad.sharding.multi import value_of
 from tests.distributed.pipes import run_ranks
 from tests.fuzz.harness import fuzz_seed, fuzzed, number_of
 from tests.tensor.graph_oracle import evaluate

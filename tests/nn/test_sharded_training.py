@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor, nn
-from lazygrad.schedule.sharding.multi import value_of
+from lazygrad.sharding.multi import value_of
 
 DEVICES = ("CPU", "CPU:1")
 IMAGES, LABELS, _, _ = nn.datasets.digits()

@@ -12,10 +12,10 @@ from lazygrad.device.world import World, set_world
 from lazygrad.distributed import Mesh
 from lazygrad.ir.args import CollectiveArg
 from lazygrad.ir.ops import Ops
-from lazygrad.schedule.sharding.between_ranks import messages_between
-from lazygrad.schedule.sharding.collectives import moved_along
-from lazygrad.schedule.sharding.multi import value_of
 from lazygrad.shape.rules import shape_of
+from lazygrad.sharding.between_ranks import messages_between
+from lazygrad.sharding.collectives import moved_along
+from lazygrad.sharding.multi import value_of
 
 
 @pytest.fixture

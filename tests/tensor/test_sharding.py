@@ -15,8 +15,8 @@ import pytest
 from lazygrad import Tensor, TinyJit, jvp, memory, vmap
 from lazygrad.device import Device
 from lazygrad.schedule.graph.versions import buffer_of
-from lazygrad.schedule.sharding.multi import value_of
 from lazygrad.shape.movement import below_movement
+from lazygrad.sharding.multi import value_of
 from tests.helpers import needs
 
 TWO, THREE = ("CPU", "CPU:1"), ("CPU:1", "CPU:2", "CPU:3")

@@ -229,7 +229,9 @@ def test_a_script_is_explained_in_a_pipe(tmp_path):
         "== form 8, after render: ",
     ):
         assert heading in done.stdout
-    assert re.search(r"== lower, rewrite 1 of \d+: \w+ +\(lazygrad/codegen/lower\.py:\d+\)", done.stdout)
+    assert re.search(
+        r"== lower, rewrite 1 of \d+: \w+ +\(lazygrad/codegen/lowering/lower\.py:\d+\)", done.stdout
+    )
     assert "define internal void @r_4(" in done.stdout
     assert "not reached" not in done.stderr  # the script ends where its kernel has run
 

@@ -26,11 +26,10 @@ from .grid.grid_blocks import block_of
 from .grid.unfused import family_pays_on_grid, pays_on_grid
 from .grid.write_grid import grid_program
 from .grid.write_matrices import matrix_program
-from .joined import Joined, together
+from .joined import Joined, together, units_of
 from .lanes import arguments_in
 from .rule import OnePass, one_pass
 from .sizes import shape_of_cost, size_of
-from .sizes_joined import units_of
 from .write import program
 from .write_joined import joined_program
 

@@ -32,10 +32,9 @@ from ..expressions.ranges import substitute_ranges
 from ..writing import Int, Program
 from .blocks import Blocks, Terms
 from .expressions import PRODUCTS, TOTAL, product_of
-from .joined import Joined, Sum, is_of_rows
+from .joined import Joined, Sum, chunks_of, is_of_rows, joined_sizes
 from .lanes import Along, arguments_in, legal, placeholder, step
 from .sizes import BESIDE, size_of
-from .sizes_joined import chunks_of, joined_sizes
 
 
 class _EmittedSum(NamedTuple):

@@ -29,7 +29,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ...ir.args import CollectiveArg
-from ...schedule.sharding.between_ranks import messages_between
+from ...sharding.between_ranks import messages_between
 
 #: What of a link's bandwidth a collective reaches: a choice, between the 0.7 and 0.95 that are reported of
 #: large all-reduces on NVLink and InfiniBand (NCCL's tests).

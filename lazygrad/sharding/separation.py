@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from ...ir.args import MeshArg, MultiArg
-from ...ir.device import device_of
-from ...ir.mesh import is_axis, mesh_axes
-from ...ir.ops import ELEMENTWISE, MOVEMENT, Ops
-from ...ir.uop import UOp, keep_origin
-from ...shape.movement import below_movement
-from ...shape.rules import shape_of
-from ..graph.in_memory import is_materialized
-from ..graph.layouts import copied, settled, without_axis
-from ..graph.versions import effective, forward_to
+from ..ir.args import MeshArg, MultiArg
+from ..ir.device import device_of
+from ..ir.mesh import is_axis, mesh_axes
+from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
+from ..ir.uop import UOp, keep_origin
+from ..schedule.graph.in_memory import is_materialized
+from ..schedule.graph.layouts import copied, settled, without_axis
+from ..schedule.graph.versions import effective, forward_to
+from ..shape.movement import below_movement
+from ..shape.rules import shape_of
 from .between_ranks import behind_the_last, not_found_again
 from .collectives import laid
 from .exchange_costs import received

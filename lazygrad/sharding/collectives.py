@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...gradient import filled
-from ...ir.args import MeshArg, MultiArg
-from ...ir.mesh import (
+from ..gradient import filled
+from ..ir.args import MeshArg, MultiArg
+from ..ir.mesh import (
     Span,
     box_at,
     coordinates,
@@ -24,11 +24,20 @@ from ...ir.mesh import (
     set_along,
     span_at,
 )
-from ...ir.ops import Ops
-from ...ir.uop import UOp
-from ...shape.movement import shrink
-from ...shape.rules import shape_of
-from ..graph.layouts import Ends, all_here, copied, layout, pending_axes, settled, spans_of, with_ends
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..schedule.graph.layouts import (
+    Ends,
+    all_here,
+    copied,
+    layout,
+    pending_axes,
+    settled,
+    spans_of,
+    with_ends,
+)
+from ..shape.movement import shrink
+from ..shape.rules import shape_of
 from .between_ranks import exchanged_along, reduce_scatter, sent, sum_on_each
 from .shards import combined_on, is_multi, multi, on_device, one_after_another, part_at, part_of
 

@@ -11,13 +11,13 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ...device.world import world
-from ...ir.args import MeshArg, MultiArg
-from ...ir.mesh import group_of
-from ...ir.ops import Ops
-from ...ir.uop import UOp
-from ...shape.movement import permute
-from ...shape.rules import shape_of
+from ..device.world import world
+from ..ir.args import MeshArg, MultiArg
+from ..ir.mesh import group_of
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..shape.movement import permute
+from ..shape.rules import shape_of
 from .shards import combined_on, multi, on_device, one_after_another, part_of
 
 Spans = Sequence[tuple[int, int]]

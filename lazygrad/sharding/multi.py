@@ -11,30 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ...device.world import local_positions, world
-from ...dtype import DType
-from ...ir.args import MultiArg
-from ...ir.device import device_of
-from ...ir.index import sint
-from ...ir.ops import Ops
-from ...ir.uop import UOp
-from ...shape.movement import below_movement
-from ...shape.rules import shape_of
-from ...shape.sizes import prod
-from ..graph.in_memory import is_materialized
-from ..graph.layouts import all_here, copied
-from ..graph.requested import Request, toposort_effective
-from ..graph.versions import effective, empty_buffer, in_shape, latest, new_buffer
-from .between_ranks import in_order
+from ..device.world import local_positions, world
+from ..dtype import DType
+from ..ir.args import MultiArg
+from ..ir.device import device_of
+from ..ir.index import sint
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..schedule.graph.in_memory import is_materialized
+from ..schedule.graph.layouts import all_here, copied
+from ..schedule.graph.requested import toposort_effective
+from ..schedule.graph.versions import effective, empty_buffer, in_shape, latest, new_buffer
+from ..schedule.plan_agreement import digest_of, note_planned
+from ..schedule.several_devices import SHARDING, Sharding
+from ..shape.movement import below_movement
+from ..shape.rules import shape_of
+from ..shape.sizes import prod
+from .between_ranks import end_of_plan, in_order, not_found_again
 from .multi_rules import NO_RULE, RULES
-from .plan_agreement import digest_of, note_planned
 from .separation import Separation
 from .shards import in_memory_of_its_own, is_multi, multi, part_at
-
-
-def in_place(value: UOp) -> bool:
-    """Whether all parts of a MULTI are memory that is there, or planned."""
-    return all(is_materialized(below_movement(part)) for part in value.src)
 
 
 def separated(roots: Sequence[UOp], behind: UOp | None = None) -> list[UOp]:
@@ -70,11 +66,6 @@ def _in_send_order(roots: list[UOp], order: list[UOp]) -> list[UOp]:
     if not turns:
         return order
     return toposort_effective([*sorted(turns, key=lambda node: node.facts["send_order"]), *roots])
-
-
-def separate_devices(asked: Request) -> Request:
-    """Plain graphs for each device where several hold a value together."""
-    return Request.of(separated(asked.roots)) if on_several(asked.order) else asked
 
 
 def value_of(node: UOp) -> UOp:
@@ -171,11 +162,4 @@ def _most(shape: Iterable[sint]) -> int:
     return size
 
 
-def on_several(order: Iterable[UOp]) -> bool:
-    """Whether a walk met a value that several devices hold."""
-    for node in order:
-        op = node.op
-        place = node.src[0] if op is Ops.CONST and node.src else node
-        if op in (Ops.MULTI, Ops.COLLECTIVE) or (place.op is Ops.DEVICE and type(place.arg) is tuple):
-            return True
-    return False
+SHARDING.append(Sharding(separated, end_of_plan, not_found_again))

@@ -13,21 +13,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-from ...config import DEBUG
-from ...device import Device
-from ...dtype import dtypes
-from ...gradient import filled, reduce_axes, scatter
-from ...ir.args import MeshArg, MultiArg, Place
-from ...ir.index import sint
-from ...ir.mesh import Span, mesh_axes, number_along, span_at
-from ...ir.ops import ELEMENTWISE, Ops
-from ...ir.uop import UOp
-from ...shape import movement
-from ...shape.movement import base_and_tracker, below_movement, expand, pad, permute, reshape, shrink
-from ...shape.rules import shape_of
-from ...shape.sizes import add, prod, sub
-from ..graph.in_memory import is_whole
-from ..graph.layouts import (
+from ..config import DEBUG
+from ..device import Device
+from ..dtype import dtypes
+from ..gradient import filled, reduce_axes, scatter
+from ..ir.args import MeshArg, MultiArg, Place
+from ..ir.index import sint
+from ..ir.mesh import Span, mesh_axes, number_along, span_at
+from ..ir.ops import ELEMENTWISE, Ops
+from ..ir.uop import UOp
+from ..schedule.graph.in_memory import is_whole
+from ..schedule.graph.layouts import (
     Ends,
     copied,
     ends_of_sizes,
@@ -43,7 +39,11 @@ from ..graph.layouts import (
     with_ends,
     without_axis,
 )
-from ..graph.versions import effective, rebased
+from ..schedule.graph.versions import effective, rebased
+from ..shape import movement
+from ..shape.movement import base_and_tracker, below_movement, expand, pad, permute, reshape, shrink
+from ..shape.rules import shape_of
+from ..shape.sizes import add, prod, sub
 from .collectives import check_same_devices, copies, fetch, laid, moved_along, on_each
 from .exchange_costs import cheapest
 from .separation import Rule, Separation, own

@@ -14,16 +14,16 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ...device.world import world
-from ...ir.args import CollectiveArg, MultiArg
-from ...ir.mesh import mesh_axes, span_at
-from ...ir.ops import Ops
-from ...ir.uop import UOp, keep_origin, unintern
-from ...shape.movement import below_movement, permute, reshape
-from ...shape.rules import shape_of
-from ...shape.sizes import vmax
-from ..graph.layouts import Ends, layout, spans_of, spans_to, with_ends, without_axis
-from ..graph.versions import effective, forward_to
+from ..device.world import world
+from ..ir.args import CollectiveArg, MultiArg
+from ..ir.mesh import mesh_axes, span_at
+from ..ir.ops import Ops
+from ..ir.uop import UOp, keep_origin, unintern
+from ..schedule.graph.layouts import Ends, layout, spans_of, spans_to, with_ends, without_axis
+from ..schedule.graph.versions import effective, forward_to
+from ..shape.movement import below_movement, permute, reshape
+from ..shape.rules import shape_of
+from ..shape.sizes import vmax
 from .rank_groups import Group, Spans, gathered, groups_here
 from .shards import multi, of_greatest_sizes, of_sizes, part_of, stored
 

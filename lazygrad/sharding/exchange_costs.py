@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...ir.args import MultiArg
-from ...ir.mesh import mesh_axes
-from ...ir.ops import Ops
-from ...ir.uop import UOp
-from ...shape.rules import shape_of
-from ...shape.sizes import prod, vmax
-from ..graph.layouts import (
+from ..ir.args import MultiArg
+from ..ir.mesh import mesh_axes
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..schedule.graph.layouts import (
     settled,
 )
+from ..shape.rules import shape_of
+from ..shape.sizes import prod, vmax
 
 
 def cheapest(choices: Sequence[MultiArg], cost: Callable[[MultiArg], float]) -> tuple[MultiArg, str]:

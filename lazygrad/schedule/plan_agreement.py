@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
-from ...ir.device import device_of
-from ...ir.ops import Ops
-from ...ir.uop import UOp
-from ...shape.rules import shape_of
-from ..graph.versions import effective
+from ..ir.device import device_of
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..shape.rules import shape_of
+from .graph.versions import effective
 
 #: Of each graph that was planned since ranks compared them last.
 _planned: list[bytes] = []

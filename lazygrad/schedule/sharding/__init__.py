@@ -1,1 +1,0 @@
-"""Values that several devices or ranks hold: a graph over them becomes a graph for each."""

@@ -134,8 +134,8 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     # *** what has become of it
 
     forwarded_to: Node
-    """schedule/graph/versions (schedule/calls, jit/session): what holds its value now: once planned an ASSIGN,
-    once run a BUFFER, or movements of these; of a call that was put off, once made, its node.
+    """schedule/graph/versions (schedule/calls, jit/session): what holds its value now: once planned an
+    ASSIGN, once run a BUFFER, or movements of these; of a call that was put off, once made, its node.
     """
 
     send_order: int

@@ -39,7 +39,7 @@ from .kernels.loops import plan_loop
 from .kernels.offsets import share_offsets
 from .kernels.order import order_kernels
 from .kernels.overlap import begin_early
-from .kernels.template import Template
+from .kernels.template import KernelTemplate, Template
 from .kernels.writes import Writes
 from .keys.growth import Growth
 from .keys.lifted_numbers import lift, nameable
@@ -84,6 +84,7 @@ class Pass(NamedTuple):
     """One pass. `promise` says what is true after it, and `check` raises where it is not.
 
     steps  what one walk does to each node
+    when   whether there is anything to do; None: always
     """
 
     name: str
@@ -91,22 +92,20 @@ class Pass(NamedTuple):
     promise: str
     check: Callable[[Any, str], None] | None = None
     steps: tuple[Step, ...] = ()
+    when: Callable[[Any, Job], bool] | None = None
+
+    def on(self, form: Any, job: Job) -> Any:
+        """What the pass makes of a form: the form itself, where there is nothing to do."""
+        return form if self.when is not None and not self.when(form, job) else self.run(form, job)
 
 
-def _separate_devices(asked: Request, job: Job) -> Request:
-    return Request.of(sharding().separated(asked.roots, None)) if on_several(asked.order) else asked
+def _that_compute(template: Template) -> list[KernelTemplate]:
+    return [kernel for kernel in template.kernels if kernel.ast.op not in TRANSFERS]
 
 
-def _add_readers(asked: Request, job: Job) -> Request:
-    return add_readers(asked, job.pending)
-
-
-def _lift(asked: Request, job: Job) -> Request:
-    return lift(asked, job.lifted)
-
-
-def _lift_sizes(asked: Request, job: Job) -> Request:
-    return asked if job.grown is None else lift_sizes(asked, *job.grown)
+def _have_several(template: Template, job: Job) -> bool:
+    """Whether there are kernels that may be joined."""
+    return len(_that_compute(template)) > 1
 
 
 def _make_plain(asked: Request, job: Job) -> PlainGraph:
@@ -128,10 +127,6 @@ def _placed(graph: PlainGraph, job: Job) -> Placed:
     return Placement(graph, job.target, job.prices, *flags).run()
 
 
-def _choose_memory(placed: Placed, job: Job) -> Writes:
-    return Writes(placed)
-
-
 def _build_kernels(writes: Writes, job: Job) -> Template:
     def plan_body(loop: Loop) -> LoopPlan:
         return plan_loop(loop, plan_kernels, (job.target, job.fuse))
@@ -141,60 +136,44 @@ def _build_kernels(writes: Writes, job: Job) -> Template:
         # a kernel runs once a turn, so fewer pay more than elsewhere; a budget is that of the whole plan
         inner = job._replace(beside=True, budget=0, inline=frozenset())
         for step in PLAN:  # nobody watches: what is watched is the plan that the loop stands in
-            form = step.run(form, inner)
+            form = step.on(form, inner)
         return cast("Template", form)
 
     return assemble(writes, plan_body)
 
 
 def _check_kernels(template: Template, name: str) -> None:
-    for kernel in template.kernels:
-        if kernel.ast.op not in TRANSFERS:
-            verify(kernel.ast, KERNEL, name)
-
-
-def _join_sums(template: Template, job: Job) -> Template:
-    return join_sums(template, job.target)
-
-
-def _share_kernels(template: Template, job: Job) -> Template:
-    return share_offsets(template)
-
-
-def _order_kernels(template: Template, job: Job) -> Template:
-    return begin_early(order_kernels(template))
-
-
-def _keep_to_budget(template: Template, job: Job) -> Template:
-    return rematerialize(template, job.budget, job.views, job.target)
-
-
-def _join_kernels(template: Template, job: Job) -> Template:
-    # what runs again, for the sake of memory, stays where it was put
-    return template if job.budget or not job.fuse else join_short_kernels(template, job.target)
-
-
-def _find_inner_memory(template: Template, job: Job) -> Template:
-    return replace(template, inner=inner_outputs(template.kernels, template.results))
+    for kernel in _that_compute(template):
+        verify(kernel.ast, KERNEL, name)
 
 
 COLLECT = [
     Pass(
         "separate devices",
-        _separate_devices,
+        lambda asked, job: Request.of(sharding().separated(asked.roots, None)),
         "each device that holds a part of a value has a graph of its own",
+        when=lambda asked, job: on_several(asked.order),
     ),
     Pass(
         "add readers",
-        _add_readers,
+        lambda asked, job: add_readers(asked, job.pending),
         "values that read memory which is about to be overwritten are computed before the write",
     ),
 ]
 LIFT_SIZES = [
-    Pass("lift sizes", _lift_sizes, "sizes that follow from one that grows are expressions of a Variable"),
+    Pass(
+        "lift sizes",
+        lambda asked, job: lift_sizes(asked, *job.grown),  # type: ignore[misc]  # `when` says so
+        "sizes that follow from one that grows are expressions of a Variable",
+        when=lambda asked, job: job.grown is not None,
+    ),
 ]
 LIFT = [
-    Pass("lift numbers", _lift, "numbers that differ between otherwise equal graphs are bound Variables"),
+    Pass(
+        "lift numbers",
+        lambda asked, job: lift(asked, job.lifted),
+        "numbers that differ between otherwise equal graphs are bound Variables",
+    ),
 ]
 PLAN = [
     Pass("make plain", _make_plain, "only operations that kernels can compute remain", _check_plain, STEPS),
@@ -203,7 +182,7 @@ PLAN = [
     ),
     Pass(
         "choose memory",
-        _choose_memory,
+        lambda placed, job: Writes(placed),
         "each store has its memory; no kernel reads memory after it was overwritten",
     ),
     Pass(
@@ -214,35 +193,40 @@ PLAN = [
     ),
     Pass(
         "join sums",
-        _join_sums,
+        lambda template, job: join_sums(template, job.target),
         "sums of the same terms that are computed again, for queries and for keys, are in one kernel",
         _check_kernels,
+        when=_have_several,
     ),
     Pass(
         "share kernels",
-        _share_kernels,
+        lambda template, job: share_offsets(template),
         "kernels that differ only in where they begin to read share one program",
         _check_kernels,
+        when=_have_several,
     ),
     Pass(
         "order kernels",
-        _order_kernels,
+        lambda template, job: begin_early(order_kernels(template)),
         "each kernel comes after what it needs, memory is free again early, and ranks begin early to send",
     ),
     Pass(
         "keep to budget",
-        _keep_to_budget,
+        lambda template, job: rematerialize(template, job.budget, job.views, job.target),
         "the kernels need no more memory than MEMORY_BUDGET, or the plan says what they need",
+        when=lambda template, job: job.budget > 0,
     ),
     Pass(
         "join kernels",
-        _join_kernels,
+        lambda template, job: join_short_kernels(template, job.target),
         "short kernels are nests of loops of one, where none needs more of another than its own piece made",
         _check_kernels,
+        # what runs again, for the sake of memory, stays where it was put
+        when=lambda template, job: job.fuse and not job.budget and _have_several(template, job),
     ),
     Pass(
         "find inner memory",
-        _find_inner_memory,
+        lambda template, job: replace(template, inner=inner_outputs(template.kernels, template.results)),
         "memory that only these kernels use is marked, so that it can be reused",
     ),
 ]
@@ -267,7 +251,7 @@ def unobserved() -> Iterator[None]:
 def run(passes: Sequence[Pass], form: Any, job: Job) -> Any:
     """What the passes make of a form, one after another."""
     for step in passes:
-        made = step.run(form, job)
+        made = step.on(form, job)
         if step.check is not None and CHECK == 1:
             step.check(made, step.name)
         for observer in pass_observers:

@@ -23,11 +23,10 @@ from lazygrad.nn.optim import AdamW
 from lazygrad.schedule import kernelize, stored
 from lazygrad.schedule.budget import budget_report
 from lazygrad.schedule.budget.again import operations
-from lazygrad.schedule.budget.rematerialize import rematerialize
 from lazygrad.schedule.budget.runs import Runs
 from lazygrad.schedule.kernelize import clear_templates
 from lazygrad.schedule.kernels.template import KernelTemplate, Output, Template
-from lazygrad.schedule.plan import pass_observers
+from lazygrad.schedule.plan import PLAN, Job, pass_observers
 from lazygrad.target import Target
 from tests.fuzz.harness import fuzzed
 from tests.fuzz.writes import Player, programs
@@ -106,7 +105,8 @@ def numbers(made: Template) -> list[int]:
 
 
 def kept(made: Template, budget: int) -> Template:
-    return rematerialize(made, budget, {2}, Target(""))
+    step = next(step for step in PLAN if step.name == "keep to budget")
+    return step.on(made, Job(budget=budget, views=frozenset({2}), target=Target("")))
 
 
 def test_what_is_read_late_is_computed_again():

@@ -44,8 +44,6 @@ def rematerialize(template: Template, budget: int, parts: Iterable[int], target:
 
     parts   leaves that may be parts of others     target  what kernels cost there
     """
-    if not budget:
-        return template
     given = Runs(template, parts, target)
     if given.most_needed() <= budget:
         return template

@@ -57,7 +57,7 @@ class Cost(NamedTuple):
 
 def join_short_kernels(template: Template, target: Target) -> Template:
     """The kernels, some of which are nests of one now."""
-    if target.grid or len(template.kernels) < 2:
+    if target.grid:
         return template
     return _Joining(template, target).template_of()
 

@@ -80,8 +80,8 @@ class NestedSums:
     def _kernels(self) -> Family:
         if self.kernels is None:
             self.kernels = {}
-            first, nested = self._closed(*self._proposed())
-            for family in _families({**first, **nested}):
+            first, nested = self._closed(*self._proposed()) if self.alone.order else ({}, {})
+            for family in _families({**first, **nested}) if first or nested else ():
                 made = self._with_statistics(
                     {node: each for node, each in family.items() if node in first},
                     {node: each for node, each in family.items() if node in nested},

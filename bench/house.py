@@ -373,7 +373,7 @@ def _lines(parts: list[str]) -> Callable[[], dict[str, int]]:
         return {
             "lines": lines,
             "code": sum(code),
-            "files": sum(count > 0 for count in code),
+            "files": sum(number > 0 for number in code),
             "functions": len(functions(parts)),
         }
 

@@ -2,7 +2,7 @@
 
 A sort has no expression for each element, a factorization no loops whose order is free. Their linear programs
 (form 7) are written at once. The compiler knows none of them: who writes such programs adds a row to
-`DIRECT_KERNELS` when it is imported (`lazygrad/kernels/`).
+`DIRECT_KERNELS` when it is imported (`lazygrad/direct/`).
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ class DirectKernel(NamedTuple):
     working: Callable[[UOp], tuple[int, DType]] | None = None
 
 
+#: The ops that a kernel is by itself; ONE_PASS says of values how they are made.
+_OPS = DIRECT | {Ops.ONE_PASS}
 #: Op → how its kernels are made.
 DIRECT_KERNELS: dict[Ops, DirectKernel] = {}
 
@@ -50,7 +52,7 @@ DIRECT_KERNELS: dict[Ops, DirectKernel] = {}
 def direct_value(ast: UOp) -> UOp | None:
     """The node that a kernel without loops of its own is; None of any other kernel."""
     value = ast.src[0].src[2] if ast.op is Ops.SINK and ast.src else None
-    return value if value is not None and value.op in (*DIRECT, Ops.ONE_PASS) else None
+    return value if value is not None and value.op in _OPS else None
 
 
 def is_direct(ast: UOp) -> bool:
@@ -62,7 +64,7 @@ def direct_kernel(op: Ops) -> DirectKernel:
     """How kernels of an op are made."""
     made = DIRECT_KERNELS.get(op)
     if made is None:
-        raise NotImplementedError(f"nothing is there that writes kernels of {op}: import lazygrad.kernels")
+        raise NotImplementedError(f"nothing is there that writes kernels of {op}: import lazygrad.direct")
     return made
 
 

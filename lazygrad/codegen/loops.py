@@ -8,12 +8,12 @@ from ..ir.loop import LoopPlan
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..renderer import Estimates, ProgramSpec
-from .direct_kernels import DIRECT_KERNELS, DirectKernel, DirectProgram
+from .direct_kernels import DIRECT_KERNELS, DirectKernel, DirectProgram, direct_value
 
 
 def loop_of(ast: UOp) -> LoopPlan | None:
     """The loop that a kernel is, if it is one."""
-    value = ast.src[0].src[2] if ast.op is Ops.SINK and ast.src else None
+    value = direct_value(ast)
     return value.arg.kernel if value is not None and value.op is Ops.LOOP else None
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..codegen.cost.predict import TURNS_OF_A_WHILE, predict
-from ..codegen.direct_kernels import DIRECT_KERNELS, DirectKernel, DirectProgram
+from ..codegen.direct_kernels import DIRECT_KERNELS, DirectKernel, DirectProgram, direct_value
 from ..codegen.grid.workitem_loops import without_threads
 from ..codegen.legalizing.legalize import legalize
 from ..codegen.linearizing.linearize import untouched
@@ -25,7 +25,7 @@ from ..dtype import dtypes
 from ..ir import index
 from ..ir.args import AxisType
 from ..ir.index import bounds
-from ..ir.linear import in_order_of_head, is_declared
+from ..ir.linear import CLOSING, OPENING, in_order_of_head, is_declared
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.own import MOST_TURNS, OwnKernel
 from ..ir.rewrite import transform
@@ -36,12 +36,11 @@ from .given_text import LANGUAGES, text_around
 
 #: The threads of a workgroup, where a kernel does not say how many.
 GROUP = 64
-_CLOSES = {Ops.ENDRANGE: Ops.RANGE, Ops.ENDIF: Ops.IF}
 
 
 def own_kernel(ast: UOp) -> OwnKernel | None:
     """The kernel of a user that an AST runs; None for any other."""
-    value = ast.src[0].src[2] if ast.op is Ops.SINK and ast.src else None
+    value = direct_value(ast)
     return value.arg.kernel if value is not None and value.op is Ops.CUSTOM else None
 
 
@@ -52,6 +51,7 @@ def is_given_text(ast: UOp) -> bool:
 
 
 def _known(ast: UOp) -> OwnKernel:
+    """The same, of an AST that runs one."""
     kernel: OwnKernel = ast.src[0].src[2].arg.kernel
     return kernel
 
@@ -194,14 +194,14 @@ def _linear(steps: Iterable[UOp], given: Iterable[UOp], renderer: Renderer) -> l
             if is_declared(node):
                 head[node] = None
                 continue
-            if node.op in _CLOSES:
+            if node.op in CLOSING:
                 visible.difference_update(scopes.pop())
                 body.append(node)
                 continue
             body.append(node)
             visible.add(node)
             scopes[-1].append(node)
-            if node.op in (Ops.RANGE, Ops.IF):
+            if node.op in OPENING:
                 scopes.append([])
     touched = {node.arg for node in head if node.op is Ops.DEFINE_GLOBAL}
     for node in given:

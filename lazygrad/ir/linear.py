@@ -9,8 +9,9 @@ from .uop import UOp
 
 #: Where each kind of declaration stands at the head of the list.
 _HEAD = {Ops.DEFINE_GLOBAL: 0, Ops.DEFINE_VAR: 1, Ops.CONST: 2, Ops.DEFINE_LOCAL: 3, Ops.SPECIAL: 4}
-#: What opens a loop or branch, and what closes it.
-OPENING, CLOSING = (Ops.RANGE, Ops.IF), (Ops.ENDRANGE, Ops.ENDIF)
+#: What closes a loop or branch → what opens it.
+CLOSES = {Ops.ENDRANGE: Ops.RANGE, Ops.ENDIF: Ops.IF}
+OPENING, CLOSING = tuple(CLOSES.values()), tuple(CLOSES)
 
 
 def is_declared(node: UOp) -> bool:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..ir.args import AxisType
+from ..ir.linear import CLOSING, OPENING
 from ..ir.ops import Ops
 from ..ir.text import range_names
 from ..ir.uop import UOp
@@ -45,11 +46,11 @@ def carried_accumulators(uops: Sequence[UOp]) -> dict[UOp, list[UOp]]:
     for place, node in enumerate(uops):
         if node.op is Ops.DEFINE_ACC:
             defined[node] = place
-        elif node.op in (Ops.RANGE, Ops.IF):
+        elif node.op in OPENING:
             inside.append(node)
             opened[node] = place
             changed[node] = set()
-        elif node.op in (Ops.ENDRANGE, Ops.ENDIF):
+        elif node.op in CLOSING:
             if not inside or inside.pop() is not node.src[0]:
                 raise ValueError(f"{node.op} at step {place} does not close the innermost loop or branch")
         elif node.op in (Ops.ASSIGN, Ops.WMMA):

@@ -26,6 +26,7 @@ from typing import Any
 
 from ..dtype import DTYPES_BY_NAME, DType, PtrDType, dtypes
 from ..ir.args import NONTEMPORAL
+from ..ir.linear import CLOSING, OPENING
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec, Renderer
@@ -37,7 +38,6 @@ Memory = Sequence[tuple[str, int]]
 Run = Callable[[ProgramSpec, list[tuple[str, int]]], list[bytes]]
 
 _HEAD = (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_VAR, Ops.SPECIAL, Ops.CONST)
-_OPENING, _CLOSING = (Ops.RANGE, Ops.IF), (Ops.ENDRANGE, Ops.ENDIF)
 _IN_LANES = ELEMENTWISE | {Ops.GEP, Ops.VECTORIZE, Ops.SHUFFLE}
 #: Shifts and multipliers of a hash of 32 bits (C. Wellons, "Prospecting for Hash Functions", 2018).
 _SCRAMBLING = ((16, 0x7FEB352D), (15, 0x846CA68B), (16, 1))
@@ -308,14 +308,14 @@ class _Writer:
                 raise Unknown("what an accumulator was, again")
             return node
         self.changed[src[0] if op is Ops.ASSIGN else node] = len(self.body)
-        if op in _CLOSING:
+        if op in CLOSING:
             self.scopes.pop()
         elif op in _IN_LANES or op in (Ops.DEFINE_ACC, Ops.INDEX):
             self.scopes[-1].add(node)
             own = (node,) if op is Ops.DEFINE_ACC else ()
             self.accumulators[node] = frozenset(own).union(*(self.accumulators.get(s, ()) for s in src))
         self.body.append(node)
-        if op in _OPENING:
+        if op in OPENING:
             self.scopes.append(set())
         return node
 

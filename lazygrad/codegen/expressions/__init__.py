@@ -1,1 +1,1 @@
-"""What all passes ask of expressions: their ranges, lanes, constants and CHECKs."""
+"""What all passes ask of expressions: ranges, lanes, constants, CHECKs, products of narrow numbers."""

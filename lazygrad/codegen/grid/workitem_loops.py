@@ -15,6 +15,7 @@ from __future__ import annotations
 from ...dtype import PtrDType, dtypes
 from ...ir import index
 from ...ir.args import AxisType, RangeArg
+from ...ir.linear import CLOSING, OPENING
 from ...ir.ops import Ops
 from ...ir.rewrite import transform
 from ...ir.uop import UOp, toposort
@@ -61,9 +62,9 @@ class _Threads:
         found: set[UOp] = set()
         opened: list[UOp] = []
         for step in self.body:
-            if step.op in (Ops.RANGE, Ops.IF):
+            if step.op in OPENING:
                 opened.append(step)
-            elif step.op in (Ops.ENDRANGE, Ops.ENDIF):
+            elif step.op in CLOSING:
                 opened.pop()
             elif step.op is Ops.BARRIER:
                 found.update(opened)

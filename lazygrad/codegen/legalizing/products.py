@@ -136,14 +136,14 @@ def form_sums(program: list[UOp], renderer: Renderer) -> list[UOp]:
 
     where nothing else needs the product. For MAX and MIN, and for bools, what stands for them is written.
     """
+    assigned = [node.src for node in program if node.op is Ops.ASSIGN and len(node.src[1].src) == 2]
+    if not assigned:
+        return program
     uses = Counter([source for node in program for source in node.src])
     formed: dict[UOp, UOp] = {}  # what is assigned → what is instead
     known: dict[UOp, set[UOp]] = {}  # the same → what that is made of, which stands there
     merged: set[UOp] = set()  # products that are in it
-    for node in program:
-        if node.op is not Ops.ASSIGN or len(node.src[1].src) != 2:
-            continue
-        accumulator, total = node.src
+    for accumulator, total in assigned:
         other, value = total.src if total.src[0] is accumulator else total.src[::-1]
         product = {value, value.src[1]} if is_masked_product(value) else {value}
         alone = all(uses[part] == 1 for part in (total, *product))
@@ -156,10 +156,10 @@ def form_sums(program: list[UOp], renderer: Renderer) -> list[UOp]:
             merged |= product
     if not formed:
         return program
-    head = [node for node in program if is_declared(node)]
+    head: dict[UOp, None] = {}
     body: list[UOp] = []
     visible: list[set[UOp]] = [set()]  # what stands in each loop or branch that is open
-    for node in program[len(head) :]:
+    for node in program:
         steps = [node]
         if node in formed:
             steps = toposort((formed[node],), done=known[node].union(*visible))
@@ -167,11 +167,14 @@ def form_sums(program: list[UOp], renderer: Renderer) -> list[UOp]:
             steps = [node.replace(src=(node.src[0], formed[node.src[1]]))]
         elif node in merged:
             continue
-        body += steps
+        for step in steps:
+            if is_declared(step):
+                head[step] = None
+            else:
+                body.append(step)
         if node.op in CLOSING:
             visible.pop()
         visible[-1].update(steps)
         if node.op in OPENING:
             visible.append(set())
-    head += dict.fromkeys(node for node in body if is_declared(node) and node not in head)
-    return in_order_of_head(head) + [node for node in body if not is_declared(node)]
+    return in_order_of_head(head) + body

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...dtype import DType
+from ..linear import CLOSES
 from ..ops import ALU, Ops
 from ..text import linear_text, uop_text
 from ..uop import UOp, toposort
@@ -62,9 +63,6 @@ def _verify_ranges(nodes: Sequence[UOp], spec: Spec, made: str) -> None:
             )
 
 
-_CLOSES = {Ops.ENDRANGE: Ops.RANGE, Ops.ENDIF: Ops.IF}
-
-
 def _verify_order(program: Sequence[UOp], made: str) -> None:
     """Every step uses what is computed before it and still open, and what opens closes, innermost first."""
     open_steps: list[UOp] = []
@@ -87,7 +85,7 @@ def _verify_order(program: Sequence[UOp], made: str) -> None:
             loops = [step for step in open_steps if step.op is Ops.RANGE]
             if loops[-1] is not node.src[0]:
                 raise fail(step, "what it leaves is not the innermost loop")
-        if node.op in _CLOSES:
+        if node.op in CLOSES:
             if not open_steps or open_steps[-1] is not node.src[0]:
                 raise fail(step, "what it closes is not the innermost that is open")
             open_steps.pop()
@@ -95,7 +93,7 @@ def _verify_order(program: Sequence[UOp], made: str) -> None:
             continue
         visible[-1].append(node)
         known.add(node)
-        if node.op in _CLOSES.values():
+        if node.op in CLOSES.values():
             open_steps.append(node)
             visible.append([])
     if open_steps:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...dtype import dtypes
+from ...ir.linear import CLOSING, OPENING
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target, TensorCore
@@ -83,13 +84,13 @@ class MetalKernel(Kernel):
 def _ends(uops: Sequence[UOp]) -> dict[UOp, list[Sums]]:
     """After which node all has been added to sums: the last WMMA, or the end of the loops around it."""
     places = {node: place for place, node in enumerate(uops)}
-    closing = {node.src[0]: node for node in uops if node.op in (Ops.ENDRANGE, Ops.ENDIF)}
+    closing = {node.src[0]: node for node in uops if node.op in CLOSING}
     inside: list[UOp] = []
     last: dict[Sums, UOp] = {}
     for node in uops:
-        if node.op in (Ops.RANGE, Ops.IF):
+        if node.op in OPENING:
             inside.append(node)
-        elif node.op in (Ops.ENDRANGE, Ops.ENDIF):
+        elif node.op in CLOSING:
             inside.pop()
         elif node.op is Ops.WMMA:
             sums = node.src[: node.arg.sums]

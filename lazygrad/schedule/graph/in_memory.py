@@ -11,6 +11,9 @@ from ...shape.tracker import ShapeTracker
 
 #: Memory that is there, or will be when the kernels planned earlier have run.
 HELD = frozenset((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.KERNEL))
+#: What is stored once, in order, for everybody who reads it.
+STORED_WHOLE = frozenset((Ops.CONTIGUOUS, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, *TRANSFERS))
+_COPIED_WHOLE = frozenset((Ops.CONTIGUOUS, *TRANSFERS))
 
 
 def is_materialized(node: UOp) -> bool:
@@ -28,7 +31,7 @@ def is_number(node: UOp) -> bool:
 def is_copied_as_it_is(node: UOp) -> bool:
     """Whether a COPY of several takes a node without a kernel: a number, or what lies in memory in order."""
     base, tracker = base_and_tracker(node)
-    if base.op in (Ops.CONTIGUOUS, *TRANSFERS):
+    if base.op in _COPIED_WHOLE:
         return is_whole(base, tracker)
     return is_number(node) or (is_materialized(base) and in_order(node).op is not Ops.CONTIGUOUS)
 
@@ -36,14 +39,7 @@ def is_copied_as_it_is(node: UOp) -> bool:
 def in_order(node: UOp) -> UOp:
     """What a COPY, SORT or ROUTINE reads: a buffer in order, or a contiguous part of one as a BUFFER_VIEW."""
     base, tracker = base_and_tracker(node)
-    stored = is_materialized(base) or base.op in (
-        Ops.CONTIGUOUS,
-        Ops.CUSTOM,
-        Ops.LOOP,
-        Ops.ROUTINE,
-        *TRANSFERS,
-    )
-    if stored and is_whole(base, tracker):
+    if (is_materialized(base) or base.op in STORED_WHOLE) and is_whole(base, tracker):
         return node
     if is_materialized(base) and len(tracker.views) == 1:
         view = tracker.views[0]

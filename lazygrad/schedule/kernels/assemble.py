@@ -11,14 +11,14 @@ from ...device import Device
 from ...dtype import dtypes
 from ...ir.device import device_of
 from ...ir.loop import Loop, LoopArg, LoopPlan
-from ...ir.ops import SEVERAL, TRANSFERS, Ops
+from ...ir.ops import SEVERAL, Ops
 from ...ir.uop import UOp
 from ...shape import numel
 from ...shape.movement import below_movement
 from ...shape.rules import shape_of
 from ...shape.sizes import prod
 from ...shape.tracker import ShapeTracker
-from ..graph.in_memory import is_materialized
+from ..graph.in_memory import STORED_WHOLE, is_materialized
 from ..graph.requested import binds_in_args, binds_of
 from ..graph.versions import device_name
 from ..keys.lifted_numbers import nameable
@@ -92,8 +92,7 @@ class _Assembler:
                 group, output = self.writes.version_output[made]
                 found.append((self.walk[raw], self.position[group], output))
         # what is stored on request, or takes long, is stored once, for everybody
-        stored = (Ops.CONTIGUOUS, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, *TRANSFERS)
-        asked = [node for node in self.order if node.op in stored and node.arg != "passing"]
+        asked = [node for node in self.order if node.op in STORED_WHOLE and node.arg != "passing"]
         for root in dict.fromkeys([*self.graph.request.roots, *asked]):
             base = below_movement(self.graph.value[root])
             if root.op is not Ops.ASSIGN and base in self.writes.output:

@@ -25,7 +25,7 @@ Store = tuple[UOp, "UOp | None"]
 
 
 #: What is stored in memory of its own, and copied from there to where it is assigned.
-_OWN_MEMORY = (Ops.SCATTER, *DIRECT, Ops.COLLECTIVE)
+_OWN_MEMORY = frozenset((Ops.SCATTER, *DIRECT, Ops.COLLECTIVE))
 
 
 class Writes:

@@ -81,7 +81,7 @@ class NestedSums:
         if self.kernels is None:
             self.kernels = {}
             first, nested = self._closed(*self._proposed()) if self.alone.order else ({}, {})
-            for family in _families({**first, **nested}) if first or nested else ():
+            for family in _families({**first, **nested}):
                 made = self._with_statistics(
                     {node: each for node, each in family.items() if node in first},
                     {node: each for node, each in family.items() if node in nested},

@@ -44,6 +44,8 @@ from .weights import ONCE, Weights, operations_on, sums_rows, widens_memory
 # What recomputing is held against: a trip of each element through memory (`Memory.trip`) and one more kernel
 # (`Launch.kernel`), both in operations on elements. What follows are choices, the same for every target.
 
+#: What reads its sources whole, from memory.
+_READ_WHOLE = DIRECT | {Ops.COLLECTIVE}
 #: A value needed at more different index tuples than this in one kernel is not inlined: code grows with them.
 MAX_TUPLES = 4
 #: A reduce inside the loop of another stays there up to this much work: the nest hides it from vectorization.
@@ -627,7 +629,7 @@ class Placement:
             for source in node.src[:-1]:
                 self._use(source, group, group.ranges if len(node.src) == 2 else None, times)
             return
-        if op in (*DIRECT, Ops.COLLECTIVE):
+        if op in _READ_WHOLE:
             for source in dict.fromkeys(node.src):
                 self._use(source, group, None, times)
             return

@@ -22,6 +22,8 @@ from ..graph.requested import is_generated
 ONCE = (Ops.REDUCE_AXIS, Ops.SCAN)
 #: What is stored because it is asked for, or is a kernel of its own.
 _STORED = frozenset((Ops.CONTIGUOUS, Ops.SCATTER, Ops.ASSIGN, *DIRECT, *TRANSFERS))
+#: What reads memory; a COPY and a GATHER not by all of their sources.
+_READS = frozenset((Ops.GATHER, *DIRECT, *TRANSFERS))
 #: So many operations, one on the other, are looked through for what a value is made of.
 FEW = 8
 
@@ -228,7 +230,7 @@ class Weights:
         if op in _STORED or op is Ops.GATHER:
             if op is not Ops.GATHER:
                 self.must.setdefault(node, f"{op.name.lower()} is asked for")
-            if op in (Ops.GATHER, *DIRECT, *TRANSFERS):
+            if op in _READS:
                 read = {Ops.COPY: node.src[:-1], Ops.GATHER: node.src[:1]}.get(op, node.src)
                 for source in read:
                     base = below_movement(source)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from ....ir.ops import Ops
 from ....target import Multiprocessor, Target, TensorCore
+from ...expressions.narrow import product
 from ..facts import Facts, size_of
 from ..gemm_axes import GemmAxes
 from ..moves.actions import Opt, OptOps
 from ..moves.loops import Axis
-from ..moves.narrow import product
 from ..moves.shared import APART
 from ..moves.warp_matrices import COLUMNS, ROWS, allowed
 from .occupancy import (

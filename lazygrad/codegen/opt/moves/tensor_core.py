@@ -11,10 +11,10 @@ from ....ir.ops import Ops
 from ....ir.rewrite import transform
 from ....ir.uop import UOp
 from ....target import Dot, Target
+from ...expressions.narrow import product
 from ...expressions.ranges import make_range, substitute_ranges
 from .actions import OptOps, opt, require, require_shared_stages, require_whole_steps
 from .loops import Axis, Loops
-from .narrow import product
 from .warp_matrices import by_warp, check_warp
 
 

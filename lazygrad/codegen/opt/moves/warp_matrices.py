@@ -28,10 +28,10 @@ from ....ir.ops import Ops
 from ....ir.rewrite import transform
 from ....ir.uop import UOp
 from ....target import Target, TensorCore
+from ...expressions.narrow import product
 from ...expressions.ranges import in_order, make_range, substitute_ranges
 from .actions import require, require_shared_stages, require_whole_steps
 from .loops import Axis, Loops, is_parallel
-from .narrow import product
 
 #: Rows and columns of the sums, and how many of each a thread has; threads along both.
 ROWS, COLUMNS, OWN, ALONG_ROWS, ALONG_COLUMNS = 16, 8, 2, 8, 4

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ....dtype import DType, dtypes
-from ....ir.ops import Ops
-from ....ir.uop import UOp
+from ...dtype import DType, dtypes
+from ...ir.ops import Ops
+from ...ir.uop import UOp
 
 #: The types that another one holds all values of.
 _HELD = {

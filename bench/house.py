@@ -67,9 +67,9 @@ CORE += [
     f"renderer/{name}" for name in ("llvmir", "python", "__init__.py", "texts.py", "names.py", "scratch.py")
 ]
 CORE += [f"renderer/{name}" for name in ("alignment.py", "fetches.py")]
-CORE += [f"renderer/{name}" for name in ("matrices.py", "prefetch.py", "tile_prefetch.py")]
+CORE += [f"renderer/{name}" for name in ("matrices.py",)]
 #: Where the rest lies; a folder to which code of the core moves is added here.
-EXTENSIONS = ["direct", "sharding", "renderer", "target", "device", "runtime"]
+EXTENSIONS = ["direct", "gpu", "sharding", "renderer", "target", "device", "runtime"]
 #: Whose policies are counted.
 DECIDING = ["schedule", "codegen", "engine"]
 
@@ -101,7 +101,7 @@ GROWTH_LEARNERS = {
 COST_UNITS = {
     "operations": "lazygrad.schedule.place.placement",
     "cycles": "lazygrad.codegen.cost.cost_model",
-    "seconds of a grid": "lazygrad.codegen.opt.gpu.grid_time",
+    "seconds of a grid": "lazygrad.gpu.grid_time",
 }
 
 PROGRAMS = {

@@ -7,14 +7,17 @@ generates.
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from . import direct as _direct
 from .config import VIZ as _VIZ
 from .config import VIZ_SAVE as _VIZ_SAVE
 from .config import Context
 from .device import Device, GlobalCounters
 from .dtype import DTYPES_BY_NAME, DType, dtypes
+from .gpu import workgroups as _gpu
 from .ir import UOp, Variable, announce_style
 from .jit import JitError, TinyJit, jit
 from .report.check import CheckError
+from .sharding import multi as _sharding
 from .tensor import (
     Function,
     Generator,
@@ -38,6 +41,8 @@ from .tensor import (
     vjp,
     vmap,
 )
+
+_EXTENSIONS = (_direct, _gpu, _sharding)  # each says what it knows to tables of the core when it is imported
 
 if _TYPE_CHECKING:
     from .array_api import numpy_function

@@ -258,8 +258,8 @@ def one_pass_always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     prediction said that it pays.
     """
     from lazygrad import Context
-    from lazygrad.schedule.place import one_pass
-    from lazygrad.schedule.place.nested_sums import NestedSums
+    from lazygrad.direct.one_pass import operands as one_pass
+    from lazygrad.direct.one_pass.nested_sums import NestedSums
     from lazygrad.schedule.rewrite import moments
 
     monkeypatch.setattr(one_pass, "pays_of_rows", lambda parts, target: True)

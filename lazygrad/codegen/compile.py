@@ -14,8 +14,15 @@ from ..renderer import ProgramSpec, Renderer
 from ..target import Target
 from .cost.estimate import estimate
 from .cost.predict import all_iterations
-from .direct_kernels import direct_spec, is_direct, linear_form
-from .grid.assign_grid import assign_grid
+from .direct_kernels import (
+    as_taken,
+    direct_kernel,
+    direct_spec,
+    direct_value,
+    linear_form,
+    loop_of,
+    loop_spec,
+)
 from .legalizing.legalize import STEPS
 from .legalizing.products import form_sums
 from .legalizing.warp_groups import by_warp_groups
@@ -23,16 +30,15 @@ from .linearizing.barriers import without_repeated_barriers
 from .linearizing.linearize import linearize
 from .linearizing.nest_sums import nest_sums
 from .linearizing.nontemporal import store_past_caches
+from .linearizing.prefetch import insert_prefetches
 from .linearizing.separate_loops import separate_loops
-from .loops import loop_of, loop_spec
 from .lowering.axes import kernel_axes
 from .lowering.disjoint_stores import disjoint_threads
 from .lowering.lower import lower
 from .nests import beside, has_nests, nests_of, opts_of_nests
-from .one_pass import as_taken, is_one_pass, one_pass_prediction
 from .opt import Loops, Opt, OptOps, apply_opt, apply_opts
 from .opt.facts import Facts
-from .opt.gpu.grid_time import Prediction, predict_on_grid
+from .opt.grids import Prediction, grids
 from .select_opts import lowered, select_opts
 from .vectorizing.vectorize import vectorize
 
@@ -83,6 +89,14 @@ PAST_CACHES = Pass(
     native=True,
 )
 
+PREFETCHES = Pass(
+    "prefetch",
+    lambda uops, job: insert_prefetches(uops, job.renderer),
+    LINEAR,
+    "PREFETCHes ask for what is read once, or packed next, before it is needed",
+    native=True,
+)
+
 # fmt: off
 PASSES = [
     Pass("lower", lambda ast, job: disjoint_threads(lowered(ast), job.target), LOOPS,
@@ -90,8 +104,8 @@ PASSES = [
     Pass("apply opts", _apply_opts, SCHEDULED, "ranges are split and typed as the Opts say"),
     Pass("vectorize", lambda sink, job: vectorize(by_warp_groups(sink), job.target), VECTORS,
          "no UPCAST or UNROLL range is left; lanes are as wide as the target's"),
-    Pass("assign grid", lambda sink, job: assign_grid(sink, job.target) if job.target.grid else sink, VECTORS,
-         "on a grid, SPECIALs stand for GLOBAL, LOCAL and GROUP ranges"),
+    Pass("assign grid", lambda sink, job: grids().assign(sink, job.target) if job.target.grid else sink,
+         VECTORS, "on a grid, SPECIALs stand for GLOBAL, LOCAL and GROUP ranges"),
     Pass("nest sums", lambda sink, job: nest_sums(sink, job.target), VECTORS,
          "no float sum adds many times in a row to one accumulator"),
     *[Pass(step.name, lambda sink, job, step=step: step.on(sink, job.renderer),  # type: ignore[misc]
@@ -106,6 +120,7 @@ PASSES = [
          lambda uops, job: without_repeated_barriers(uops) if job.target.grid else uops, LINEAR,
          "no BARRIER follows another with nothing shared read in between", native=True),
     PAST_CACHES,
+    PREFETCHES,
 ]
 # fmt: on
 
@@ -119,6 +134,7 @@ DIRECT_PASSES = [
         native=True,
     ),
     PAST_CACHES,
+    PREFETCHES,
 ]
 
 #: Seconds spent in each pass by this process, and "render"; `python -m bench compile` prints them.
@@ -146,7 +162,7 @@ def stages(
         raise NotImplementedError(f"a kernel of {len(nests)} nests of loops has no one grid to run on")
     if CHECK == 1:
         verify(ast, KERNEL, "scheduling")
-    for step in DIRECT_PASSES if is_direct(ast) else PASSES:
+    for step in DIRECT_PASSES if direct_value(ast) is not None else PASSES:
         start = time.perf_counter()
         if len(nests) == 1:
             form = step.run(form, job)
@@ -181,7 +197,7 @@ def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = No
     forms = dict(stages(ast, renderer, opts, applied, wanted=("lower", "apply opts")))
     *_, program = forms.values()
     start = time.perf_counter()
-    if is_direct(ast):
+    if direct_value(ast) is not None:
         spec = direct_spec(ast, renderer, program, applied)
     else:
         scheduled = forms["apply opts"]
@@ -206,12 +222,14 @@ def _require_few_iterations(spec: ProgramSpec, target: Target) -> None:
 def prediction_of(ast: UOp, target: Target, opts: Sequence[Opt]) -> Prediction | None:
     """What is predicted of a kernel on a grid that Opts shaped; None of any other."""
     ast = as_taken(ast, target)
-    if target.grid and is_one_pass(ast):
-        return one_pass_prediction(ast, target)
-    if not target.grid or is_direct(ast) or loop_of(ast) is not None:
+    direct = direct_value(ast)
+    if direct is not None:
+        predict_direct = direct_kernel(direct.op).predict
+        return predict_direct(ast, target) if target.grid and predict_direct is not None else None
+    if not target.grid:
         return None
     loops = Loops.of(disjoint_threads(lower(ast), target))
     for opt in opts:
         if opt.op is OptOps.INLINE:
             loops = apply_opt(loops, opt, target)
-    return predict_on_grid(Facts.of(loops), opts, target) if loops.axes else None
+    return grids().predict(Facts.of(loops), opts, target) if loops.axes else None

@@ -7,14 +7,17 @@ A sort has no expression for each element, a factorization no loops whose order 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..dtype import DType
+from ..ir.loop import LoopPlan
 from ..ir.ops import DIRECT, Ops
 from ..ir.uop import UOp
 from ..renderer import Estimates, ProgramSpec, Renderer
+from ..target import Target
 from .opt import Opt
+from .opt.grids import Prediction
 
 
 class DirectProgram(NamedTuple):
@@ -33,6 +36,8 @@ class DirectKernel(NamedTuple):
     estimate  what it costs; None of a loop, each of whose kernels has its own
     spec      its rendered program of that list and of the Opts, where it is not what every list becomes
     working   of its node in the tensor graph: the size and dtype of the memory that it works in
+    takes     whether a target takes one, where not all do: elsewhere it is loops around what its value is of
+    predict   on a grid, what is predicted of it
     """
 
     kind: str
@@ -41,6 +46,8 @@ class DirectKernel(NamedTuple):
     estimate: Callable[[UOp], Estimates] | None = None
     spec: Callable[[UOp, Renderer, Sequence[UOp], Sequence[Any]], ProgramSpec] | None = None
     working: Callable[[UOp], tuple[int, DType]] | None = None
+    takes: Callable[[UOp, Target], bool] | None = None
+    predict: Callable[[UOp, Target], Prediction | None] | None = None
 
 
 #: The ops that a kernel is by itself; ONE_PASS says of values how they are made.
@@ -50,14 +57,24 @@ DIRECT_KERNELS: dict[Ops, DirectKernel] = {}
 
 
 def direct_value(ast: UOp) -> UOp | None:
-    """The node that a kernel without loops of its own is; None of any other kernel."""
+    """The node that a kernel is which has no loops to optimize, as its linear program is written at once, or
+    given as text; None of any other kernel.
+    """
     value = ast.src[0].src[2] if ast.op is Ops.SINK and ast.src else None
     return value if value is not None and value.op in _OPS else None
 
 
-def is_direct(ast: UOp) -> bool:
-    """Whether a kernel has no loops to optimize: its linear program is written at once, or given as text."""
-    return direct_value(ast) is not None
+def as_taken(ast: UOp, target: Target) -> UOp:
+    """The kernel as a target takes it: ONE_PASS says how a value is made, and without it each reduction has
+    its loop.
+    """
+    value = direct_value(ast)
+    if value is None or value.op is not Ops.ONE_PASS:
+        return ast
+    made = DIRECT_KERNELS.get(value.op)
+    if made is not None and (made.takes is None or made.takes(ast, target)):
+        return ast
+    return UOp.sink(*[store.replace(src=(*store.src[:2], store.src[2].src[0])) for store in ast.src])
 
 
 def direct_kernel(op: Ops) -> DirectKernel:
@@ -83,3 +100,50 @@ def direct_spec(ast: UOp, renderer: Renderer, uops: Sequence[UOp], applied: Sequ
     if made.estimate is None:
         raise TypeError(f"{made.kind} has no program of its own")
     return ProgramSpec.of(made.name(ast), renderer, uops, applied, estimates=made.estimate(ast))
+
+
+# *** loops over time: they have no code of their own, but kernels that run in every turn
+
+
+def loop_of(ast: UOp) -> LoopPlan | None:
+    """The loop that a kernel is, if it is one."""
+    value = direct_value(ast)
+    return value.arg.kernel if value is not None and value.op is Ops.LOOP else None
+
+
+def loop_name(plan: LoopPlan) -> str:
+    """Its name as displayed."""
+    return f"{plan.name}_{plan.iterations}"
+
+
+def loop_arrays(ast: UOp) -> list[int]:
+    """The number of the DEFINE_GLOBAL that each array of a loop is: outputs, working memory, sources."""
+    stored = {store.src[2].arg.output: store.src[0].arg for store in ast.src}
+    outputs = [stored[number] for number in range(len(stored) - 1)]
+    return [*outputs, stored[-1], *[load.src[0].arg for load in ast.src[0].src[2].src]]
+
+
+def loop_spec(ast: UOp, plan: LoopPlan, specs: Iterable[ProgramSpec], device: str) -> ProgramSpec:
+    """What a loop is as a program, from those of its kernels: their texts one after another."""
+    each = list(specs)
+    arrays = loop_arrays(ast)
+    outs = arrays[: len(plan.outputs) + 1]
+    return ProgramSpec(
+        loop_name(plan),
+        "\n".join(dict.fromkeys(spec.src for spec in each)),
+        device,
+        globals=max(arrays) + 1,
+        outs=tuple(sorted(outs)),
+        ins=tuple(sorted(set(arrays) - set(outs))),
+        estimates=Estimates(
+            sum(spec.estimates.ops for spec in each) * plan.iterations,
+            sum(spec.estimates.bytes for spec in each) * plan.iterations,
+        ),
+    )
+
+
+DIRECT_KERNELS[Ops.LOOP] = DirectKernel(
+    "a loop over time, whose kernels are its own",
+    lambda ast: loop_name(ast.src[0].src[2].arg.kernel),
+    lambda ast, renderer: DirectProgram([], []),
+)

@@ -19,7 +19,6 @@ from ..renderer import Renderer
 from ..target import Target
 from .cost.predict import all_iterations, predict
 from .expressions.ranges import in_order
-from .grid.assign_grid import assign_grid
 from .legalizing.products import form_sums
 from .legalizing.warp_groups import by_warp_groups
 from .linearizing.barriers import without_repeated_barriers
@@ -30,6 +29,7 @@ from .opt import ACTIONS, KernelOptError, Loops, Opt, OptOps, apply_opt
 from .opt.cpu.contraction import candidates
 from .opt.cpu.plans import plans
 from .opt.facts import Facts
+from .opt.grids import grids
 from .opt.moves.inline import all_inline
 from .opt.search import AMOUNTS, is_small
 from .vectorizing.vectorize import vectorize
@@ -158,7 +158,7 @@ def _price(loops: Loops, opts: Sequence[Opt], target: Target) -> tuple[float, in
     for opt in opts:
         loops = apply_opt(loops, opt, target)
     sink = vectorize(by_warp_groups(loops.finished()), target)
-    sink = assign_grid(sink, target) if target.grid else sink
+    sink = grids().assign(sink, target) if target.grid else sink
     renderer = _Anything(target)
     uops = form_sums(linearize(separate_loops(nest_sums(sink, target)), renderer), renderer)
     uops = without_repeated_barriers(uops) if target.grid else uops

@@ -15,7 +15,6 @@ from typing import Any
 
 from ..codegen.cost.predict import TURNS_OF_A_WHILE, predict
 from ..codegen.direct_kernels import DIRECT_KERNELS, DirectKernel, DirectProgram, direct_value
-from ..codegen.grid.workitem_loops import without_threads
 from ..codegen.legalizing.legalize import legalize
 from ..codegen.linearizing.linearize import untouched
 from ..codegen.opt import Opt, OptOps
@@ -33,6 +32,7 @@ from ..ir.uop import UOp, toposort
 from ..renderer import Estimates, ProgramSpec, Renderer
 from ..target import Target
 from .given_text import LANGUAGES, text_around
+from .workitem_loops import without_threads
 
 #: The threads of a workgroup, where a kernel does not say how many.
 GROUP = 64

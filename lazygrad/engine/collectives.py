@@ -16,7 +16,7 @@ from ..device.world import Request, owners, world
 from ..dtype import DType
 from ..ir.args import CollectiveArg
 from ..ir.uop import UOp
-from ..schedule.plan_agreement import take_planned
+from ..schedule.extensions import sharding
 
 
 def start(ast: UOp, target: Any, source: Any) -> Request | None:
@@ -66,7 +66,7 @@ def agree(asts: Iterable[UOp]) -> None:
     sends must be the same on those ranks; what is sent by how many, and what was planned, on all. A rank says
     so each time, since it does not know to whom of the others it is new.
     """
-    world_agrees, planned = world().agree, take_planned()
+    world_agrees, planned = world().agree, sharding().take_planned()
     if world_agrees is None:
         return
     plan = [(ast.arg, ast.dtype) for ast in asts]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..codegen.loops import loop_of
+from ..codegen.direct_kernels import loop_of
 from ..config import Context
 from ..jit.captured import Captured
 from ..jit.errors import Changed, JitError, Mismatch

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ..codegen.compile import compile_kernel, prediction_of, stages
 from ..codegen.opt import Opt
-from ..codegen.opt.gpu.grid_time import Prediction
+from ..codegen.opt.grids import Prediction
 from ..codegen.opt.text import parse_opts
 from ..config import NOOPT
 from ..device import Buffer, Device, DeviceError

@@ -13,6 +13,25 @@ Devices = str | tuple[str, ...]
 NONTEMPORAL = "nontemporal"
 
 
+class Prefetch(NamedTuple):
+    """What a PREFETCH(INDEX) asks for, or a PREFETCH(buffer, RANGE, ...).
+
+    writes  whether it will be written; else it will be read
+    number  which one of its program it is
+    level   into which cache: 1 or 2
+    begin   bytes behind the place of the INDEX; of a buffer, where it begins in the first turns of the loops
+    steps   by how many bytes each of the loops moves it
+    lines   how many lines, one after the other
+    """
+
+    writes: bool
+    number: int
+    level: int = 2
+    begin: int = 0
+    steps: tuple[int, ...] = ()
+    lines: int = 1
+
+
 class AxisType(Member):
     """What a range is: who walks it, and how. The value is its place in a kernel, outermost first."""
 

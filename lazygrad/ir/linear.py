@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ..dtype import PtrDType
+from .index import bounds
 from .ops import Ops
 from .uop import UOp
 
@@ -44,3 +46,15 @@ def in_loops(program: Iterable[UOp]) -> Iterator[tuple[UOp, list[UOp]]]:
         yield node, around
         if node.op is Ops.RANGE:
             around.append(node)
+
+
+def bytes_of(buffer: UOp) -> int:
+    """The bytes of a buffer; 0 of what is none."""
+    dtype = buffer.dtype
+    return dtype.size * dtype.base.itemsize if isinstance(dtype, PtrDType) else 0
+
+
+def iterations_of(loop: UOp) -> int:
+    """The most turns of a loop."""
+    first = bounds(loop.src[0])[0] if len(loop.src) > 1 else 0
+    return max(bounds(loop.src[-1])[1] - first, 0)

@@ -138,6 +138,16 @@ def is_shared(stage: UOp) -> bool:
     return isinstance(memory, PtrDType) and memory.local
 
 
+def is_pipelined(item: object) -> bool:
+    """Whether an item of a loop is a STAGE that fills what later turns read."""
+    return isinstance(item, UOp) and item.op is Ops.STAGE and item.src[0].op is Ops.STAGE
+
+
+def is_begun(item: UOp) -> bool:
+    """Whether a STAGE fills what the first turns of a loop read, which wait for it."""
+    return is_shared(item) and item.arg is not None and not is_pipelined(item)
+
+
 def nests_of_stores(sink: UOp) -> list[tuple[UOp, ...]]:
     """The STOREs of each nest of loops: of a later one nothing stands before the end of those before it."""
     counts = sink.arg.nests if isinstance(sink.arg, KernelInfo) else ()

@@ -418,6 +418,8 @@ ELEMENTWISE = _of_kind(Kind.ELEMENTWISE)
 MOVEMENT = _of_kind(Kind.MOVEMENT)
 #: Their argument consists of sizes: of the result, or of what it is a part of.
 SIZED = frozenset((Ops.RESHAPE, Ops.EXPAND, Ops.PAD, Ops.SHRINK, Ops.IOTA))
+#: The ops f with f(a + b) = f(a)·f(b): of -inf they are 0.
+SUMS_TO_PRODUCTS = frozenset((Ops.EXP, Ops.EXP2))
 #: What brings values from device to device; no kernels.
 TRANSFERS = frozenset((Ops.COPY, Ops.COLLECTIVE))
 #: What is a kernel by itself, of values in memory: no loops are optimized, its program is written at once.

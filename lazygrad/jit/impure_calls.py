@@ -72,7 +72,18 @@ def user_who_called(frame: types.FrameType) -> types.FrameType | None:
 
 
 #: Layers of lazygrad that call no function of a user.
-_LAYERS = ["codegen", "device", "direct", "engine", "programs", "report", "runtime", "schedule", "sharding"]
+_LAYERS = [
+    "codegen",
+    "device",
+    "direct",
+    "engine",
+    "gpu",
+    "programs",
+    "report",
+    "runtime",
+    "schedule",
+    "sharding",
+]
 _ENGINE = tuple([f"{PACKAGE}{layer}{os.sep}" for layer in _LAYERS])
 
 

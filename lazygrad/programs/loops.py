@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..codegen.loops import loop_arrays, loop_spec
+from ..codegen.direct_kernels import loop_arrays, loop_spec
 from ..config import THREADS
 from ..device import Device, NativeLoop, Program
 from ..ir.loop import LoopPlan

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..codegen.compile import compile_kernel, stage_times
-from ..codegen.loops import loop_of
+from ..codegen.direct_kernels import loop_of
 from ..config import CACHELEVEL, CHECK, Context, ContextVar, usable_cores
 from ..device import CompiledDevice, Device, OutOfMemoryError, Program
 from ..events import listeners, tell

@@ -16,11 +16,11 @@ from typing import Any
 from ..codegen.aligned_chunks import memory_of, shared_memory
 from ..codegen.compile import stages
 from ..codegen.nests import nests_of
-from ..codegen.one_pass import single_store_kernels
 from ..codegen.oracle.differences import differing, values_of
 from ..codegen.oracle.intervals import epsilon, roundings, with_bounds
 from ..config import CHECK, Context
 from ..device import Buffer, Device
+from ..direct.one_pass import single_store_kernels
 from ..direct.own_kernel import is_given_text, own_kernel
 from ..dtype import dtypes
 from ..ir.index import bounds, evaluate

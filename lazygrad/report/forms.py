@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..codegen.compile import stages
-from ..codegen.loops import loop_of
+from ..codegen.direct_kernels import loop_of
 from ..codegen.nests import has_nests
 from ..codegen.opt import ACTIONS, KernelOptError, Loops, Opt, OptOps, apply_opt
 from ..config import DEBUG, DEBUG_STYLE, NOOPT, VIZ

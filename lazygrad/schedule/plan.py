@@ -28,10 +28,10 @@ from ..renderer import Renderer
 from ..renderer.cstyle import CUDARenderer, MetalRenderer, OpenCLRenderer, WGSLRenderer
 from ..target import CUDA_ARCH, Target
 from .budget.rematerialize import rematerialize, sparer
+from .extensions import PROPOSERS, on_several, sharding
 from .graph.in_memory import is_materialized
 from .graph.requested import Request
 from .graph.versions import device_name
-from .horizontal_fusion.joined_sums import join_sums
 from .horizontal_fusion.side_by_side import join_short_kernels
 from .kernels.arena import inner_outputs
 from .kernels.assemble import assemble
@@ -39,17 +39,15 @@ from .kernels.loops import plan_loop
 from .kernels.offsets import share_offsets
 from .kernels.order import order_kernels
 from .kernels.overlap import begin_early
-from .kernels.template import KernelTemplate, Template
+from .kernels.template import Template
 from .kernels.writes import Writes
 from .keys.growth import Growth
 from .keys.lifted_numbers import lift, nameable
 from .keys.lifted_sizes import lift_sizes
-from .place.nested_sums import kernels_in_one_pass
-from .place.placement import Placed, Placement
+from .place.placement import Placement
 from .readers import Pending, add_readers
 from .rewrite.asking import near
 from .rewrite.plain import STEPS, PlainGraph, Step, plain
-from .several_devices import on_several, sharding
 
 
 class Job(NamedTuple):
@@ -99,32 +97,21 @@ class Pass(NamedTuple):
         return form if self.when is not None and not self.when(form, job) else self.run(form, job)
 
 
-def _that_compute(template: Template) -> list[KernelTemplate]:
-    return [kernel for kernel in template.kernels if kernel.ast.op not in TRANSFERS]
-
-
 def _have_several(template: Template, job: Job) -> bool:
     """Whether there are kernels that may be joined."""
-    return len(_that_compute(template)) > 1
+    return sum(kernel.ast.op not in TRANSFERS for kernel in template.kernels) > 1
 
 
 def _make_plain(asked: Request, job: Job) -> PlainGraph:
     graph = plain(asked, job.target)
     if graph.selected and job.fuse:
         other = plain(asked, job.target, choose=True)
-        inside = kernels_in_one_pass(other, job.target, job.spares).compute(graph.selected)
+        order = [node for node in other.order if node not in other.stored]
+        proposed = PROPOSERS[-1](order, set(other.results), job.target, job.spares)
+        inside = proposed.compute(graph.selected)
         if inside and yes_or_no("chosen_terms", near(*graph.results), True, lambda: not job.budget):
             return other
     return graph
-
-
-def _check_plain(graph: PlainGraph, name: str) -> None:
-    verify(UOp.sink(*graph.results), PLAIN, name)
-
-
-def _placed(graph: PlainGraph, job: Job) -> Placed:
-    flags = job.fuse, job.beside, job.inline, job.spares, job.budget
-    return Placement(graph, job.target, job.prices, *flags).run()
 
 
 def _build_kernels(writes: Writes, job: Job) -> Template:
@@ -143,8 +130,9 @@ def _build_kernels(writes: Writes, job: Job) -> Template:
 
 
 def _check_kernels(template: Template, name: str) -> None:
-    for kernel in _that_compute(template):
-        verify(kernel.ast, KERNEL, name)
+    for kernel in template.kernels:
+        if kernel.ast.op not in TRANSFERS:
+            verify(kernel.ast, KERNEL, name)
 
 
 COLLECT = [
@@ -176,9 +164,19 @@ LIFT = [
     ),
 ]
 PLAN = [
-    Pass("make plain", _make_plain, "only operations that kernels can compute remain", _check_plain, STEPS),
     Pass(
-        "place", _placed, "each value is either fused into the kernels that use it, or stored by one kernel"
+        "make plain",
+        _make_plain,
+        "only operations that kernels can compute remain",
+        lambda graph, name: verify(UOp.sink(*graph.results), PLAIN, name),
+        STEPS,
+    ),
+    Pass(
+        "place",
+        lambda graph, job: Placement(
+            graph, job.target, job.prices, job.fuse, job.beside, job.inline, job.spares, job.budget
+        ).run(),
+        "each value is either fused into the kernels that use it, or stored by one kernel",
     ),
     Pass(
         "choose memory",
@@ -193,7 +191,7 @@ PLAN = [
     ),
     Pass(
         "join sums",
-        lambda template, job: join_sums(template, job.target),
+        lambda template, job: functools.reduce(lambda made, join: join(made, job.target), JOINERS, template),
         "sums of the same terms that are computed again, for queries and for keys, are in one kernel",
         _check_kernels,
         when=_have_several,
@@ -231,6 +229,9 @@ PLAN = [
     ),
 ]
 PASSES = [*COLLECT, *LIFT_SIZES, *LIFT, *PLAN]
+
+#: What joins kernels that are written at once, said by who writes them.
+JOINERS: list[Callable[[Template, Target], Template]] = []
 
 #: Called with each pass, what it was given and what it made.
 pass_observers: list[Callable[[Pass, Any, Any], None]] = []

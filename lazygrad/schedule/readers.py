@@ -11,10 +11,10 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..ir.walks import reached
 from ..shape.movement import below_movement
+from .extensions import SHARDING, on_several, sharding
 from .graph.in_memory import is_materialized
 from .graph.requested import Request, toposort_effective
 from .graph.versions import below_looks, effective, latest, memory_read
-from .several_devices import SHARDING, on_several, sharding
 
 Pending = Callable[[], Iterable[UOp]]
 

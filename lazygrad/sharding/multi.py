@@ -18,17 +18,17 @@ from ..ir.device import device_of
 from ..ir.index import sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..schedule.extensions import SHARDING, Sharding
 from ..schedule.graph.in_memory import is_materialized
 from ..schedule.graph.layouts import all_here, copied
 from ..schedule.graph.requested import toposort_effective
 from ..schedule.graph.versions import effective, empty_buffer, in_shape, latest, new_buffer
-from ..schedule.plan_agreement import digest_of, note_planned
-from ..schedule.several_devices import SHARDING, Sharding
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
 from .between_ranks import end_of_plan, in_order, not_found_again
 from .multi_rules import NO_RULE, RULES
+from .plan_agreement import digest_of, note_planned, take_planned
 from .separation import Separation
 from .shards import in_memory_of_its_own, is_multi, multi, part_at
 
@@ -162,4 +162,4 @@ def _most(shape: Iterable[sint]) -> int:
     return size
 
 
-SHARDING.append(Sharding(separated, end_of_plan, not_found_again))
+SHARDING.append(Sharding(separated, end_of_plan, not_found_again, take_planned))

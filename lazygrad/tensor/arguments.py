@@ -19,19 +19,8 @@ from .argument_types import Contract, is_tensor, shown
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 #: The folders that compute what the graph of a method says, and the one that watches them.
-_COMPUTE = {
-    "renderer",
-    "runtime",
-    "codegen",
-    "direct",
-    "tuning",
-    "schedule",
-    "sharding",
-    "programs",
-    "report",
-    "engine",
-}
-_COMPUTE |= {"inspection", "jit"}
+_COMPUTE = {"renderer", "runtime", "codegen", "direct", "gpu", "tuning", "schedule", "sharding"}
+_COMPUTE |= {"programs", "report", "engine", "inspection", "jit"}
 _RAISE = dis.opmap["RAISE_VARARGS"]
 #: How a Tensor prints itself; in an error its shape says enough.
 _REPR = re.compile(r"<Tensor <UOp \S+ (\(.*?\)) .*?> on \S+ with grad .*?>", re.DOTALL)

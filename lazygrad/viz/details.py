@@ -11,7 +11,7 @@ from typing import Any
 
 from ..codegen.compile import compile_kernel, stages
 from ..codegen.cost.predict import predict
-from ..codegen.loops import loop_of
+from ..codegen.direct_kernels import loop_of
 from ..codegen.nests import has_nests
 from ..codegen.opt import KernelOptError, Loops, Opt, apply_opt
 from ..config import NOOPT

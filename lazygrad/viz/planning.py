@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ..codegen.compile import compile_kernel
 from ..codegen.cost.estimate import executed
 from ..codegen.cost.predict import predict
-from ..codegen.loops import loop_of
+from ..codegen.direct_kernels import loop_of
 from ..codegen.opt import KernelOptError
 from ..config import FUSE, MEMORY_BUDGET
 from ..device import CompileError, Device, DeviceError

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..codegen.compile import DIRECT_PASSES, PASSES, compile_kernel, prediction_of, stages
-from ..codegen.direct_kernels import is_direct
+from ..codegen.direct_kernels import direct_value
 from ..codegen.nests import has_nests
 from ..codegen.opt import ACTIONS, Loops, Opt, apply_opt
 from ..ir.rewrite import observe
@@ -83,7 +83,7 @@ def record(
         forms.append(Form(1, "tensor graph", "what was asked for", UOp.sink(*asked)))
     forms += planning
     forms.append(Form(2, "schedule", "one kernel: loads, one expression, stores", ast))
-    promises = {step.name: step for step in (DIRECT_PASSES if is_direct(ast) else PASSES)}
+    promises = {step.name: step for step in (DIRECT_PASSES if direct_value(ast) is not None else PASSES)}
     recorded: list[Rewrite] = []
     applied: list[Opt] = []
     before: Any = ast

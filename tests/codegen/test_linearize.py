@@ -9,15 +9,16 @@ import pytest
 from lazygrad import Tensor
 from lazygrad.codegen.compile import stages
 from lazygrad.codegen.expressions.ranges import make_range
-from lazygrad.codegen.grid.assign_grid import assign_grid
-from lazygrad.codegen.grid.partial_results import radices, share
 from lazygrad.codegen.legalizing.legalize import legalize
 from lazygrad.codegen.legalizing.products import form_sums
 from lazygrad.codegen.linearizing.linearize import linearize
 from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, apply_opts
+from lazygrad.codegen.opt.moves.limits import radices
 from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.dtype import dtypes
+from lazygrad.gpu.assign_grid import assign_grid
+from lazygrad.gpu.partial_results import share
 from lazygrad.ir.args import AxisType
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.text import linear_text

@@ -11,14 +11,14 @@ import pytest
 from lazygrad import Context, Tensor, dtypes
 from lazygrad.codegen.compile import DIRECT_PASSES, stages
 from lazygrad.codegen.lowering.lower import lower
-from lazygrad.codegen.one_pass import is_one_pass, one_pass
-from lazygrad.codegen.one_pass.rule import OnePass
-from lazygrad.codegen.one_pass.sizes import sizes_of
 from lazygrad.device import Device
+from lazygrad.direct.one_pass import is_one_pass, one_pass
+from lazygrad.direct.one_pass import operands as schedule_one_pass
+from lazygrad.direct.one_pass.rule import OnePass
+from lazygrad.direct.one_pass.sizes import sizes_of
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.report.forms import reasons
-from lazygrad.schedule.place import one_pass as schedule_one_pass
 from tests.helpers import needs
 
 pytestmark = pytest.mark.choice

@@ -12,9 +12,9 @@ import pytest
 from lazygrad import Context, Tensor
 from lazygrad.codegen.compile import compile_kernel, prediction_of
 from lazygrad.codegen.lowering.lower import lower
-from lazygrad.codegen.one_pass import is_one_pass, one_pass
-from lazygrad.codegen.one_pass.grid.grid_blocks import block_of, layout_of
-from lazygrad.codegen.one_pass.rule import OnePass
+from lazygrad.direct.one_pass import is_one_pass, one_pass
+from lazygrad.direct.one_pass.grid.grid_blocks import block_of, layout_of
+from lazygrad.direct.one_pass.rule import OnePass
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.renderer.cstyle import CUDARenderer

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor
-from lazygrad.codegen.one_pass import is_one_pass
+from lazygrad.direct.one_pass import is_one_pass
 from lazygrad.ir.ops import Ops
 from tests.helpers import require
 

@@ -11,10 +11,10 @@ import pytest
 from lazygrad import Context, Tensor
 from lazygrad.codegen.compile import DIRECT_PASSES, stages
 from lazygrad.codegen.oracle.evaluate import evaluate
-from lazygrad.codegen.writing import Program
 from lazygrad.device import Device
 from lazygrad.direct.routines import ROUTINES, Rows, routine_program
 from lazygrad.direct.routines.fourier import real_rotations, rotations
+from lazygrad.direct.writing import Program
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp

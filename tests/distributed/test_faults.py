@@ -18,7 +18,7 @@ from lazygrad.ir.args import CollectiveArg
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.runtime._side_channel import Rank, SideChannel, Vote, differ, find_fault
-from lazygrad.schedule import plan_agreement
+from lazygrad.sharding import plan_agreement
 from tests.helpers import PATIENCE
 
 

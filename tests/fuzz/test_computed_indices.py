@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazygrad import Tensor
-from lazygrad.codegen.direct_kernels import is_direct
+from lazygrad.codegen.direct_kernels import direct_value
 from lazygrad.codegen.nests import has_nests
 from lazygrad.codegen.opt import KernelOptError
 from lazygrad.config import Context
@@ -93,7 +93,7 @@ def play_kernels(value: Tensor, target: str, number: int, shown: str) -> None:
         }
         run_item(item)
         planned_here = has_nests(item.ast) and TARGETS[target].grid  # and not for a grid
-        if item.ast.op is Ops.SINK and not is_direct(item.ast) and not planned_here:
+        if item.ast.op is Ops.SINK and direct_value(item.ast) is None and not planned_here:
             drawn = (
                 [] if has_nests(item.ast) else [random_opts(item.ast, TARGETS[target], random.Random(number))]
             )

@@ -22,7 +22,8 @@ from lazygrad.device import Device
 from lazygrad.device.world import World, set_world
 from lazygrad.distributed import Mesh
 from lazygrad.engine import collectives
-from lazygrad.schedule import kernelize, plan_agreement
+from lazygrad.schedule import kernelize
+from lazygrad.sharding import plan_agreement
 from tests.distributed.mpi import run
 from tests.distributed.programs.caches import train
 from tests.fuzz.harness import fuzz_seed, number_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Context, Tensor, nn
-from lazygrad.codegen.loops import loop_of
+from lazygrad.codegen.direct_kernels import loop_of
 from lazygrad.engine.realize import observe_kernels
 from lazygrad.nn.state import get_parameters
 from lazygrad.schedule import kernelize

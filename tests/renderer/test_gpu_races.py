@@ -16,9 +16,9 @@ import pytest
 
 from lazygrad import Context
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.codegen.one_pass.grid.grid_blocks import Block, core_for
-from lazygrad.codegen.one_pass.grid.write_matrices import matrix_program
 from lazygrad.codegen.opt import KernelOptError, Opt, OptOps
+from lazygrad.direct.one_pass.grid.grid_blocks import Block, core_for
+from lazygrad.direct.one_pass.grid.write_matrices import matrix_program
 from lazygrad.dtype import DType, dtypes
 from lazygrad.ir import Ops, UOp
 from lazygrad.renderer import ProgramSpec

@@ -10,10 +10,10 @@ import pytest
 
 from lazygrad import Tensor, dtypes
 from lazygrad.codegen.compile import compile_kernel
+from lazygrad.codegen.linearizing.prefetch import prefetched_loads
 from lazygrad.device import Device
 from lazygrad.nn.quantized import quantize
 from lazygrad.renderer.llvmir import LLVMRenderer, target
-from lazygrad.renderer.prefetch import prefetched_loads
 from lazygrad.target import PROCESSORS, Target, refined
 
 #: What the texts are for, whatever machine this is.

@@ -9,10 +9,10 @@ import pytest
 
 from lazygrad import Tensor
 from lazygrad.codegen.compile import compile_kernel
+from lazygrad.codegen.linearizing.tile_prefetch import Ask, tile_prefetches
 from lazygrad.codegen.opt import Opt, OptOps
 from lazygrad.device import Device
 from lazygrad.renderer.llvmir import LLVMRenderer, target
-from lazygrad.renderer.tile_prefetch import Ask, tile_prefetches
 from lazygrad.target import PROCESSORS, refined
 
 pytestmark = pytest.mark.choice

@@ -162,8 +162,8 @@ ONE_PASS = """
 """
 
 NESTED = """
-    from lazygrad.codegen.one_pass import is_one_pass
-    from lazygrad.schedule.place.nested_sums import NestedSums
+    from lazygrad.direct.one_pass import is_one_pass
+    from lazygrad.direct.one_pass.nested_sums import NestedSums
     NestedSums._pays = lambda self, family: True  # also where it takes longer
 
     for rows, keys, columns in ((64, 101, 20), (33, 37, 64)):

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from lazygrad import Context, Tensor
-from lazygrad.codegen.one_pass import is_joined, is_one_pass, takes
 from lazygrad.device import Device
+from lazygrad.direct.one_pass import is_joined, is_one_pass, takes
+from lazygrad.direct.one_pass.joined_sums import join_sums
+from lazygrad.direct.one_pass.operands import OnePasses
 from lazygrad.ir.ops import Ops
 from lazygrad.report.forms import reasons
 from lazygrad.schedule import plan
-from lazygrad.schedule.place.one_pass import OnePasses
 from tests.helpers import needs, require
 
 RNG = np.random.default_rng(0)
@@ -238,8 +239,8 @@ def test_sums_of_rows_are_joined_where_each_core_has_a_batch(
     one_pass_always: None, monkeypatch: pytest.MonkeyPatch, threads: int, sums: list[int]
 ) -> None:
     """dq beside dk and dv, where two heads are enough for the cores; else a kernel of its own."""
-    join = plan.join_sums
-    monkeypatch.setattr(plan, "join_sums", lambda made, target: join(made, replace(target, threads=threads)))
+    joined = [lambda made, target: join_sums(made, replace(target, threads=threads))]
+    monkeypatch.setattr(plan, "JOINERS", joined)
     q, k, v = (Tensor.empty(2, 40, 16, requires_grad=True).realize() for _ in range(3))
     result = q.scaled_dot_product_attention(k, v)
     gradients = result.gradient(q, k, v, gradient=Tensor.empty(2, 40, 16).realize())

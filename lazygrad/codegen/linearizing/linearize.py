@@ -22,14 +22,23 @@ from typing import Any
 from ...dtype import DType, PtrDType, dtypes
 from ...ir.index import bounds
 from ...ir.linear import CLOSING, OPENING, in_order_of_head, is_declared
-from ...ir.nest import Block, is_shared, loop_nest, loops_around, ranges_of, scan_ranges, scan_values
+from ...ir.nest import (
+    Block,
+    is_begun,
+    is_pipelined,
+    is_shared,
+    loop_nest,
+    loops_around,
+    ranges_of,
+    scan_ranges,
+    scan_values,
+)
 from ...ir.ops import ELEMENTWISE, Ops, start_value
 from ...ir.reports import FAILED, FOUND, WORDS, report_memory
 from ...ir.uop import UOp, toposort
 from ..expressions.constants import lane_of
-from ..grid.leader_thread import Guard, guard_leader_thread
-from ..grid.staging import is_begun, is_pipelined
 from ..legalizing.products import is_of_warps
+from .leader_thread import Guard, guard_leader_thread
 from .nest_sums import Chain, is_float_sum, late_sums
 
 

@@ -20,11 +20,10 @@ from __future__ import annotations
 import math
 
 from ...ir.args import NONTEMPORAL
-from ...ir.linear import in_loops
+from ...ir.linear import bytes_of, in_loops, iterations_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...renderer.alignment import multiple_of
-from ...renderer.prefetch import bytes_of, iterations_of
 from ...target import Target
 
 

@@ -16,7 +16,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...structure import structure_of
 from ...target import Target
-from .gpu import workgroups
+from .grids import grids
 from .heuristic import Choice
 from .heuristic import choose as choose_order
 from .moves.actions import MAX_PIECES, KernelOptError, Opt, OptOps, apply_opt
@@ -36,7 +36,7 @@ def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
     loops = Loops.of(kernel) if isinstance(kernel, UOp) else kernel
     if target.grid:
         plain, inline = all_inline(loops)
-        return [*inline, *workgroups.choose(plain, target)]
+        return [*inline, *grids().choose(plain, target)]
     return choose_on_cores(loops, target).opts
 
 

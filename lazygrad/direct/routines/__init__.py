@@ -15,13 +15,13 @@ from ...codegen.cost.predict import predict
 from ...codegen.direct_kernels import DIRECT_KERNELS, DirectKernel, DirectProgram
 from ...codegen.opt import Opt, OptOps
 from ...codegen.opt.threads import requested_chunks
-from ...codegen.writing import Program
 from ...dtype import dtypes
 from ...ir.args import AxisType
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...renderer import Estimates, Renderer
 from ...shape import shape_of
+from ..writing import Program
 from . import fourier, general_spectra, grouped, indefinite, reflections, singular_values, spectra, triangles
 from .layout import Rows
 

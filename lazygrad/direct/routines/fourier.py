@@ -18,10 +18,10 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ...codegen.writing import Program
 from ...dtype import dtypes
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ..writing import Program
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import NamedTuple
 
-from ...codegen.writing import Int, Program
 from ...dtype import dtypes
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target
+from ..writing import Int, Program
 
 #: Bytes of weights that the rows of a group are multiplied with, one tile of rows after the other.
 KEPT = 1 << 17

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 
-from ...codegen.writing import Int, Program
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ..writing import Int, Program
 from .layout import Lanes, Rows
 from .rotations import swap_rows
 from .tiles import copy_in, fill, minus

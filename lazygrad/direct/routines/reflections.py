@@ -6,9 +6,9 @@ a row of its own, 0 before the place where it begins, 1 there.
 
 from __future__ import annotations
 
-from ...codegen.writing import Int, Program
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ..writing import Int, Program
 from .layout import Lanes, Rows
 from .tiles import copy_in, fill, least_square
 

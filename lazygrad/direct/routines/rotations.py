@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...codegen.writing import Int, Program
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ..writing import Int, Program
 from .layout import Rows
 from .tiles import least_square
 

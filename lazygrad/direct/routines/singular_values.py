@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...codegen.writing import Program
 from ...dtype import dtypes
 from ...ir.uop import UOp
+from ..writing import Program
 from .layout import Rows
 from .reflections import TOGETHER, product, reflector, vectors_from
 from .rotations import greatest, hypotenuse, put_in_order, rotate, sweeps

@@ -7,10 +7,10 @@ rows of vectors are rotated: these then pass through registers once.
 
 from __future__ import annotations
 
-from ...codegen.writing import Program
 from ...dtype import dtypes
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ..writing import Program
 from .layout import Lanes, Rows
 from .reflections import TOGETHER, product, reflector, vectors_from
 from .rotations import greatest, hypotenuse, put_in_order, rotate, sweeps

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...codegen.writing import Int, Program
 from ...dtype import dtypes
 from ...ir.uop import UOp
+from ..writing import Int, Program
 from .layout import Lanes, Rows
 
 #: The numbers of a tile: of each row its vectors, side by side.

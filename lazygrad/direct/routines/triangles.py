@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...codegen.writing import Program
 from ...dtype import dtypes
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ..writing import Program
 from .layout import Lanes, Rows
 from .tiles import column_tiles, copy_in, copy_row, fill, load_tile, minus, store_tile, without
 

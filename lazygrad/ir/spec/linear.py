@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..args import Prefetch
 from ..ops import Ops
 from ..uop import UOp
 from .checks import Spec, arg_is, both, no_index, ok, sources, void
@@ -25,6 +26,7 @@ def _matrices(u: UOp) -> str | None:
 
 
 _GRAPHS_ONLY = (Ops.SINK, Ops.REDUCE, Ops.SCAN, Ops.STAGE)
+_ASKED = (Ops.INDEX, Ops.DEFINE_GLOBAL)
 LINEAR = Spec(
     7,
     "linear program",
@@ -41,7 +43,7 @@ LINEAR = Spec(
         Ops.BARRIER: ok,
         Ops.COMMIT: ok,
         Ops.WAIT: arg_is(int),
-        Ops.PREFETCH: both(void, sources(Ops.INDEX), arg_is(tuple)),
+        Ops.PREFETCH: both(void, sources(_ASKED, Ops.RANGE, more=True, least=1), arg_is(Prefetch)),
         Ops.NOOP: ok,
     },
 )

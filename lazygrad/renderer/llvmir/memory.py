@@ -108,38 +108,28 @@ def _load(ctx: Text, dtype: DType, index: UOp, place: str | None = None) -> str:
     return _from_memory(ctx, value, dtype)
 
 
-def load_and_prefetch(ctx: Text, node: UOp) -> str:
-    """Besides what is loaded, ask for what lies behind it: to be read once, and kept near."""
-    later = ctx.let("ahead", f"getelementptr i8, ptr {address(ctx, node.src[0])}, i64 {ctx.prefetched[node]}")
-    _ask_for(ctx, later, 0, 3)
-    return _load(ctx, node.dtype, node.src[0])
-
-
-def load_and_ask(ctx: Text, node: UOp) -> str:
-    """Besides what is loaded, ask for lines that are packed next: to be read from the second cache."""
-    ask = ctx.prefetched_tiles[node]
-    place = ctx.let("ask", f"getelementptr i8, ptr {ctx.of(ask.buffer)}, i64 {ask.begin}")
-    for loop, step in ask.steps:
+def prefetch(ctx: Text, node: UOp) -> str:
+    """Ask for lines behind a place, or of a buffer where loops are."""
+    (first, *loops), arg = node.src, node.arg
+    if first.op is Ops.INDEX:
+        place = address(ctx, first)
+        if arg.begin:
+            place = ctx.let("ahead", f"getelementptr i8, ptr {place}, i64 {arg.begin}")
+    else:
+        place = ctx.let("ask", f"getelementptr i8, ptr {ctx.of(first)}, i64 {arg.begin}")
+    for loop, step in zip(loops, arg.steps, strict=True):
         turn = ctx.of(loop)
         if loop.dtype.itemsize < 8:
             turn = ctx.let("alu", f"sext {type_text(loop.dtype)} {turn} to i64")
         moved = ctx.let("alu", f"mul nsw i64 {turn}, {step}")
         place = ctx.let("ask", f"getelementptr i8, ptr {place}, i64 {moved}")
-    for number in range(ask.lines):
+    ctx.declare("llvm.prefetch.p0", "void", [("ptr", ""), ("i32", ""), ("i32", ""), ("i32", "")])
+    near = 4 - arg.level  # LLVM's locality: 3 is the first cache
+    for number in range(arg.lines):
         if number:
             place = ctx.let("ask", f"getelementptr i8, ptr {place}, i64 {ctx.target.memory.line}")
-        _ask_for(ctx, place, 0, 2)
-    return _load(ctx, node.dtype, node.src[0])
-
-
-def prefetch(ctx: Text, node: UOp) -> str:
-    """Ask for a line of memory: into the second cache to be read, or to be written."""
-    return _ask_for(ctx, address(ctx, node.src[0]), int(node.arg[0]), 2)
-
-
-def _ask_for(ctx: Text, pointer: str, writes: int, near: int) -> str:
-    ctx.declare("llvm.prefetch.p0", "void", [("ptr", ""), ("i32", ""), ("i32", ""), ("i32", "")])
-    return ctx.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 {writes}, i32 {near}, i32 1)")
+        ctx.emit(f"call void @llvm.prefetch.p0(ptr {place}, i32 {int(arg.writes)}, i32 {near}, i32 1)")
+    return ""
 
 
 def _from_memory(ctx: Text, value: str, dtype: DType) -> str:
@@ -304,8 +294,6 @@ ROWS = PatternMatcher(
     [
         (UPat(Ops.INDEX), ""),  # written where it is used: a masked load may want another address
         (UPat(Ops.LOAD), gather, lambda node: node.src[0].src[1].dtype.count > 1),
-        (UPat(Ops.LOAD), load_and_prefetch, lambda ctx, node: node in ctx.prefetched),
-        (UPat(Ops.LOAD), load_and_ask, lambda ctx, node: node in ctx.prefetched_tiles),
         (UPat(Ops.LOAD), lambda ctx, node: _load(ctx, node.dtype, node.src[0]), _is_valid),
         (UPat(Ops.LOAD), load_lanes, _has_mask),
         (UPat(Ops.LOAD), load_where_valid),

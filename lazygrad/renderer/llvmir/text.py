@@ -14,9 +14,7 @@ from ...ir.uop import UOp
 from ...target import Target
 from .. import parameters
 from ..names import Names, carried_accumulators, loop_names, totals_of_sums
-from ..prefetch import prefetched_loads
 from ..texts import Writer
-from ..tile_prefetch import tile_prefetches
 from .types import type_text
 from .uniform_values import only_in_addresses, uniform_costs, zero_lanes
 
@@ -52,10 +50,6 @@ class Text(Writer):
         self.functions: dict[str, None] = {}  # whole ones, that the kernel calls
         self.scratch: list[tuple[str, int]] = []  # tiles too large for the stack, and their bytes
         self.nontemporal = any(node.arg == NONTEMPORAL for node in uops)
-        #: LOAD → how many bytes behind its place are asked for too.
-        self.prefetched = prefetched_loads(uops, target)
-        #: LOAD → what is packed next, and asked for beside it.
-        self.prefetched_tiles = tile_prefetches(uops, target)
         #: Stores past the caches that wait: (buffer, what follows `store`, the alignment of an element).
         self.waiting: list[tuple[UOp, str, int]] = []
         self.names = Names()

@@ -1,14 +1,13 @@
 """Powers in the tensor graph: values f(x - m), where f turns a sum into a product.
 
-`codegen/one_pass/rule.py` says what follows from that.
+`direct/one_pass/rule.py` says what follows from that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ...codegen.one_pass.limits import SUMS_TO_PRODUCTS
-from ...ir.ops import ELEMENTWISE, Ops
+from ...ir.ops import ELEMENTWISE, SUMS_TO_PRODUCTS, Ops
 from ...ir.uop import UOp
 from ...ir.walks import noted
 from ...shape.movement import below_movement

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from ...codegen.direct_kernels import is_direct
+from ...codegen.direct_kernels import direct_value
 from ...codegen.opt import OptOps
 from ...codegen.select_opts import launch_cycles, lowered, select_opts
 from ...decisions import yes_or_no
@@ -272,7 +272,11 @@ def _has_plain_loops(ast: UOp) -> bool:
     """Whether a kernel computes something in loops, of known sizes, and is no large sum of products: that
     runs in tiles, with copies of its factors in memory of its own.
     """
-    if ast.op is not Ops.SINK or is_direct(ast) or any(len(store.src) > 3 for store in ast.src):
+    if (
+        ast.op is not Ops.SINK
+        or direct_value(ast) is not None
+        or any(len(store.src) > 3 for store in ast.src)
+    ):
         return False
     for node in ast.toposort():
         if node.op is Ops.VIEW and not all(isinstance(size, int) and size for size in node.arg.shape):

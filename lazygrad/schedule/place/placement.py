@@ -28,6 +28,7 @@ from ...shape.rules import shape_of
 from ...shape.sizes import vmax
 from ...simplify.validity import has_division
 from ...target import Target
+from ..extensions import PROPOSERS
 from ..graph.in_memory import is_materialized
 from ..graph.indices import ANYWHERE, CONTINUES, Indices, are_all, block_of, free_ranges, size_of, through
 from ..graph.requested import is_generated
@@ -37,8 +38,6 @@ from ..rewrite.moments import Moment
 from ..rewrite.plain import PlainGraph
 from ..rewrite.split_reduce import ENOUGH_ON_A_GRID
 from .group import Group
-from .nested_sums import NestedSums
-from .one_pass import OnePasses
 from .weights import ONCE, Weights, operations_on, sums_rows, widens_memory
 
 # What recomputing is held against: a trip of each element through memory (`Memory.trip`) and one more kernel
@@ -120,7 +119,7 @@ class Placement:
         self.families: dict[int, Group] = {}
         #: a kernel and a walk through its blocks → the loops of that walk, by axis
         self.walks: dict[tuple[Group, Moment], dict[int, UOp]] = {}
-        self.one_passes = NestedSums(OnePasses(self.order if fuse else (), self.must, target, spares))
+        self.proposed = PROPOSERS[-1](self.order if fuse else (), self.must, target, spares)
         self.counter = 0
 
     def run(self) -> Placed:
@@ -136,7 +135,7 @@ class Placement:
                 rows = self._rows(node)
                 reason = ""
                 if node not in self.inline:
-                    reason = self.one_passes.why(node) or self._why_store(node, rows)
+                    reason = self.proposed.why(node) or self._why_store(node, rows)
                     reason = reason or self._why_store_anyway(node)
                 if reason and not self._is_spread(node):
                     self._store(node, reason)
@@ -411,7 +410,7 @@ class Placement:
     def _store(self, node: UOp, reason: str) -> None:
         self.reasons[node] = reason
         uses = self.uses.get(node, {})
-        operands = self.one_passes.operands(node)
+        operands = self.proposed.operands(node)
         if self._is_stored_beside(node, uses) or self._is_in_family(node, uses):
             return
         if operands is None and (node.op in ELEMENTWISE or node.op in ONCE):
@@ -467,7 +466,7 @@ class Placement:
 
     def _is_stored_beside(self, node: UOp, uses: Iterable[Group]) -> bool:
         """Let a kernel in one pass store this statistic of its rows, if there is one that can run in time."""
-        top = self.one_passes.made_beside(node)
+        top = self.proposed.made_beside(node)
         group = None if top is None else self.home.get(top)
         if group is None:
             return False

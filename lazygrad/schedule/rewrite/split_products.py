@@ -4,7 +4,7 @@
         is   (sum over k of a[i,k] b[k,j]) + (sum over k of c[i,k] d[k,j])
 
 Gradients make such sums, where a value has several readers. A product alone is computed in blocks that
-workgroups share, by tensor cores where the target has them (`codegen/opt/gpu/blocks.py`), which is worth more
+workgroups share, by tensor cores where the target has them (`gpu/blocks.py`), which is worth more
 than the trip of the result through memory. Sums of few steps stay: there the trip is most of it. What is
 added is in the type of the sum, so nothing is rounded more often.
 """

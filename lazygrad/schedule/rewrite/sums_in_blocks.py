@@ -10,7 +10,7 @@ becomes
     out[i, j] = sum over 64 blocks of part[block, i, j]
 
 A sum of values that depend on other reductions over its axis (softmax times a matrix) may be computed in one
-pass, by blocks of its own (`one_pass.py`), and is left as it is.
+pass, by blocks of its own (`direct/one_pass/`), and is left as it is.
 
 The parts are stored (a reduction inside of another is, where there is work), by a kernel whose panels stay in
 the cache, and whose blocks are one more axis for pieces. The outer sum is left to its reader's kernel.

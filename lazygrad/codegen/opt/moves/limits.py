@@ -8,12 +8,29 @@ from ....ir.args import AxisType
 from ....ir.nest import ranges_of
 from ....ir.ops import Ops
 from ....target import Target
-from ...expressions.ranges import IN_REGISTERS
-from ...grid.partial_results import radices
+from ...expressions.ranges import IN_REGISTERS, largest_power_of_two
 from .loops import Loops
 from .shared import shared_copies
 
+#: Up to so many parts are combined by a thread at once.
+MOST_PARTS = 16
 _THREADS = (AxisType.LOCAL, AxisType.WARP, AxisType.GROUP)
+
+
+def radices(count: int) -> list[int]:
+    """How many parts each thread combines, level by level, until there is one: their product is `count`.
+
+    Few levels, since threads wait for each other at each, of few steps each: 256 in 16 and 16.
+    """
+    found: list[int] = []
+    while count > MOST_PARTS:
+        levels = math.ceil(math.log(count, MOST_PARTS))
+        radix = largest_power_of_two(count, 1 << math.ceil(math.log2(count) / levels))
+        if radix == 1:
+            break
+        found.append(radix)
+        count //= radix
+    return [*found, count] if count > 1 or not found else found
 
 
 def threads_of(loops: Loops) -> int:

@@ -24,7 +24,7 @@ MOST_AHEAD = 4
 @opt(OptOps.AHEAD)
 class MultiBuffer:
     """Keep `amount` copies of what each STAGE holds, in turns of the axis' loop: one is filled while another
-    is read (`codegen/grid/staging.py`).
+    is read (`gpu/staging.py`).
 
         for k in 0..n:  temp0 = data1[k];  ... temp0[i] ...
     becomes

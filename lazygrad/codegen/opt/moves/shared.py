@@ -1,6 +1,6 @@
 """A STAGE on a grid: a copy in memory that the threads of a workgroup fill together, and share.
 
-Who fills which element is said later, when all threads are known (`codegen/grid/assign_grid.py`): here the
+Who fills which element is said later, when all threads are known (`gpu/assign_grid.py`): here the
 loops that fill it walk its elements as they lie in the source, so that neighbouring threads read neighbours
 there.
 """

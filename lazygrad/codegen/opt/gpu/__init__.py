@@ -1,1 +1,0 @@
-"""What is proposed for a grid: workgroups, blocks and warps, and the time that these take."""

@@ -1,0 +1,165 @@
+"""Kernels of sums of the same terms become one kernel, which computes each term once.
+
+`direct/one_pass/joined.py` says when, and why it is the same. In the gradient of attention these are the
+sums for queries, keys and values.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ...decisions import yes_or_no
+from ...ir.ops import Ops
+from ...ir.rewrite import transform
+from ...ir.uop import UOp
+from ...schedule.kernels.order import kernels_before, reordered
+from ...schedule.kernels.template import KernelTemplate, Ref, Template
+from ...schedule.plan import JOINERS
+from ...shape.tracker import ShapeTracker
+from ...structure import structure_of
+from ...target import Target
+from . import is_one_pass, joined_of
+
+
+def join_sums(template: Template, target: Target) -> Template:
+    """The same values, each term of sums by kernels that need none of each other computed once."""
+    if target.grid:
+        return template
+    while (found := _found(template, target)) is not None:
+        template = _with_joined(template, *found)
+    return template
+
+
+def _found(template: Template, target: Target) -> tuple[list[int], KernelTemplate] | None:
+    """Kernels, and the one that they become."""
+    kernels = template.kernels
+    some = [number for number, kernel in enumerate(kernels) if _may_be_joined(kernel)]
+    if len(some) < 2:
+        return None
+    needed = _needed(kernels)
+    for place, first in enumerate(some):
+        best: tuple[list[int], KernelTemplate] | None = None
+        chosen = [first]
+        for other in some[place + 1 :]:
+            if any(other in needed[each] or each in needed[other] for each in chosen):
+                continue
+            together = [kernels[each] for each in (*chosen, other)]
+            made = _joined(together, target)
+            structure = functools.partial(structure_of, [kernel.ast for kernel in together])
+            if made is not None and yes_or_no("joined_sums", structure, True, lambda: True):
+                chosen.append(other)
+                best = (list(chosen), made)
+        if best is not None:
+            return best
+    return None
+
+
+def _may_be_joined(kernel: KernelTemplate) -> bool:
+    """Whether it is a kernel of one sum, as far as its template says, whose result goes into fresh memory."""
+    if not is_one_pass(kernel.ast) or len(kernel.outputs) > 1 or kernel.sites:
+        return False
+    return kernel.outputs[0].into is None and not kernel.binds and not kernel.after_readers_of
+
+
+def _needed(kernels: Sequence[KernelTemplate]) -> list[set[int]]:
+    """For each kernel those that have to run before it."""
+    found: list[set[int]] = []
+    for kernel in kernels:
+        before = kernels_before(kernel)
+        found.append(set(before).union(*[found[earlier] for earlier in before]))
+    return found
+
+
+def _joined(kernels: Sequence[KernelTemplate], target: Target) -> KernelTemplate | None:
+    """One kernel for all; None where their sums are not of the same terms, or cores would have nothing to do.
+
+    Sums of rows wait for all keys, so that a batch is done by one core.
+    """
+    inputs = list(dict.fromkeys(reference for kernel in kernels for reference in kernel.inputs))
+    ranks = [len(store.src[1].arg.shape) for kernel in kernels for store in kernel.ast.src]
+    stores = []
+    for number, kernel in enumerate(kernels):
+        names = {0: number}
+        names |= {1 + n: len(kernels) + inputs.index(each) for n, each in enumerate(kernel.inputs)}
+        around = (sum(ranks[:number]), sum(ranks[number + 1 :]))
+        stores.append(_store(kernel.ast.src[0], names, number, around))
+    ast = UOp.sink(*stores)
+    parts = joined_of(ast)
+    if parts is None or (parts.of_rows and parts.batches() < target.threads):
+        return None
+    return KernelTemplate(
+        ast,
+        [output for kernel in kernels for output in kernel.outputs],
+        inputs,
+        [],
+        tuple(dict.fromkeys(origin for kernel in kernels for origin in kernel.metadata)),
+        sorted({earlier for kernel in kernels for earlier in kernel.after}),
+        boundaries=tuple([boundary for kernel in kernels for boundary in kernel.boundaries]),
+        staged=tuple([kept for kernel in kernels for kept in kernel.staged]),
+    )
+
+
+def _store(store: UOp, names: dict[int, int], number: int, around: tuple[int, int]) -> UOp:
+    """A store with other numbers of memory; its axes are walked by no other store.
+
+    around  how many axes the stores before it, and behind it, have
+    """
+    memory, view, value = transform(store, lambda node, src: _named(node, names), None).src
+    before, behind = around
+
+    def split(tracker: ShapeTracker) -> ShapeTracker:
+        return tracker.reshape((1,) * before + tracker.shape + (1,) * behind)
+
+    seen = UOp(Ops.VIEW, value.dtype, (value.src[0],), split(ShapeTracker.from_shape(view.arg.shape)))
+    value = UOp(Ops.ONE_PASS, value.dtype, (seen,), number)
+    return store.replace(src=(memory, view.replace(arg=split(view.arg)), value))
+
+
+def _named(node: UOp, names: dict[int, int]) -> UOp | None:
+    return node.replace(arg=names[node.arg]) if node.op is Ops.DEFINE_GLOBAL else None
+
+
+def _with_joined(template: Template, numbers: Sequence[int], made: KernelTemplate) -> Template:
+    """The plan with one kernel in the place of several."""
+    place = {number: output for output, number in enumerate(numbers)}
+    first = numbers[0]
+
+    def moved(reference: Ref) -> Ref:
+        if reference[0] == "view":
+            return ("view", moved(reference[1]), *reference[2:])
+        if reference[0] == "out" and reference[1] in place:
+            return ("out", first, place[reference[1]])
+        return reference
+
+    kernels = []
+    for number, kernel in enumerate(template.kernels):
+        kernel = made if number == first else kernel
+        outputs = [replace(o, into=moved(o.into)) if o.into is not None else o for o in kernel.outputs]
+        after = sorted({first if earlier in place else earlier for earlier in kernel.after})
+        inputs = [moved(reference) for reference in kernel.inputs]
+        kernels.append(replace(kernel, outputs=outputs, inputs=inputs, after=after))
+    results = [
+        (node, first, place[kernel]) if kernel in place else (node, kernel, output)
+        for node, kernel, output in template.results
+    ]
+    order = _in_order(kernels, [number for number in range(len(kernels)) if number not in numbers[1:]])
+    return reordered(Template(kernels, results), order)
+
+
+def _in_order(kernels: Sequence[KernelTemplate], wanted: Iterable[int]) -> list[int]:
+    """The kernels, each after what it needs, otherwise as they were."""
+    done: dict[int, None] = {}
+    for start in wanted:
+        todo = [start]
+        while todo:
+            waiting = [n for n in kernels_before(kernels[todo[-1]]) if n not in done]
+            if waiting:
+                todo += waiting
+            else:
+                done[todo.pop()] = None
+    return list(done)
+
+
+JOINERS.append(join_sums)

@@ -1,0 +1,107 @@
+"""What planning asks of extensions, each of which says what it knows here when it is imported.
+
+Who writes kernels at once (`direct/one_pass/`) proposes them, whole, before values are placed one by one:
+they may compute inside what would else be stored. How values of several devices lie, and what devices send
+each other for them, `sharding/` knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence, Set
+from typing import NamedTuple
+
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..shape.movement import below_movement
+from ..shape.sizes import Shape
+from ..shape.tracker import ShapeTracker
+from ..target import Target
+from .graph.in_memory import is_materialized
+
+# *** kernels that are proposed
+
+
+class Operands(NamedTuple):
+    """What a proposed kernel computes beside its result, and what it reads: nodes below movements.
+
+    beside  reductions inside that it stores, and the shapes that they have among its loops
+    """
+
+    inside: set[UOp]
+    read: list[UOp]
+    beside: dict[UOp, Shape] = {}
+
+    def views(self) -> dict[UOp, ShapeTracker]:
+        """How the loops see what is stored beside the result."""
+        return {value: ShapeTracker.from_shape(shape) for value, shape in self.beside.items()}
+
+
+class Proposals:
+    """What is proposed for the values of one graph: here, nothing."""
+
+    def operands(self, node: UOp) -> Operands | None:
+        """What the kernel of a value reads, if one is proposed."""
+        return None
+
+    def why(self, node: UOp) -> str:
+        """Why such a value is stored; nothing of others."""
+        return ""
+
+    def made_beside(self, node: UOp) -> UOp | None:
+        """The value whose kernel stores this statistic of its rows."""
+        return None
+
+    def compute(self, values: Set[UOp]) -> bool:
+        """Whether some kernel computes one of these values inside."""
+        return False
+
+
+#: Who proposes kernels, the last one that said so: of the nodes of a graph, those that are stored whatever
+#: happens, what it is planned for, and whether memory is short.
+PROPOSERS: list[Callable[[Sequence[UOp], Container[UOp], Target, bool], Proposals]] = [
+    lambda order, must, target, spares: Proposals()
+]
+
+
+# *** several devices
+
+
+class Sharding(NamedTuple):
+    """What planning asks of it.
+
+    separated        plain graphs that compute roots, behind a COLLECTIVE that comes before all of theirs
+    end_of_plan      all that belongs to a plan has been found
+    not_found_again  a COLLECTIVE is planned: who makes it anew computes it anew
+    take_planned     a digest of what all ranks plan alike, since this was asked last
+    """
+
+    separated: Callable[[Sequence[UOp], UOp | None], list[UOp]]
+    end_of_plan: Callable[[], None]
+    not_found_again: Callable[[UOp], None]
+    take_planned: Callable[[], bytes]
+
+
+#: Who knows, once it is imported.
+SHARDING: list[Sharding] = []
+
+
+def sharding() -> Sharding:
+    """Who knows how values lie on several devices."""
+    if not SHARDING:
+        raise NotImplementedError("nothing is there that separates devices: import lazygrad.sharding")
+    return SHARDING[0]
+
+
+def on_several(order: Iterable[UOp]) -> bool:
+    """Whether a walk met a value that several devices hold."""
+    for node in order:
+        op = node.op
+        place = node.src[0] if op is Ops.CONST and node.src else node
+        if op in (Ops.MULTI, Ops.COLLECTIVE) or (place.op is Ops.DEVICE and type(place.arg) is tuple):
+            return True
+    return False
+
+
+def in_place(value: UOp) -> bool:
+    """Whether all parts of a MULTI are memory that is there, or planned."""
+    return all(is_materialized(below_movement(part)) for part in value.src)

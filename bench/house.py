@@ -69,7 +69,7 @@ CORE += [
 CORE += [f"renderer/{name}" for name in ("alignment.py", "fetches.py")]
 CORE += [f"renderer/{name}" for name in ("matrices.py",)]
 #: Where the rest lies; a folder to which code of the core moves is added here.
-EXTENSIONS = ["direct", "gpu", "sharding", "renderer", "target", "device", "runtime"]
+EXTENSIONS = ["direct", "gpu", "oracle", "sharding", "renderer", "target", "device", "runtime"]
 #: Whose policies are counted.
 DECIDING = ["schedule", "codegen", "engine"]
 

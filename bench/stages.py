@@ -17,7 +17,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from lazygrad.codegen import compile as codegen
-from lazygrad.codegen.compile import PASSES, stage_times
+from lazygrad.codegen.compile import stage_times
+from lazygrad.codegen.passes import PASSES
 from lazygrad.config import Context
 from lazygrad.device import GlobalCounters
 from lazygrad.engine import realize as engine

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from . import direct as _direct
+from . import gpu as _gpu
 from .config import VIZ as _VIZ
 from .config import VIZ_SAVE as _VIZ_SAVE
 from .config import Context
 from .device import Device, GlobalCounters
 from .dtype import DTYPES_BY_NAME, DType, dtypes
-from .gpu import workgroups as _gpu
 from .ir import UOp, Variable, announce_style
 from .jit import JitError, TinyJit, jit
 from .report.check import CheckError
@@ -41,8 +41,10 @@ from .tensor import (
     vjp,
     vmap,
 )
+from .tuning import beam as _beam
 
-_EXTENSIONS = (_direct, _gpu, _sharding)  # each says what it knows to tables of the core when it is imported
+# Each says what it knows to tables of the core when it is imported.
+_EXTENSIONS = (_direct, _gpu, _sharding, _beam)
 
 if _TYPE_CHECKING:
     from .array_api import numpy_function

@@ -112,7 +112,7 @@ def _known(machine: Machine, name: str) -> dict[str, Any]:
 
 
 def _random(machine: Machine, number: int) -> dict[str, Any]:
-    from lazygrad.codegen.oracle.evaluate import evaluate
+    from lazygrad.oracle.evaluate import evaluate
     from tests.codegen.kernels import equal, random_contents, run
 
     part, first = divmod(number * TOGETHER, 25)

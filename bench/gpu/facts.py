@@ -180,7 +180,7 @@ def ahead(machine: Machine) -> dict[str, Any]:
         device = Device["CUDA"]
         device.load(spec, device.compile(spec))
     else:
-        from lazygrad.codegen.oracle.evaluate import evaluate
+        from lazygrad.oracle.evaluate import evaluate
 
         found, right = run(ast, "CUDA", contents, opts=opts), evaluate(ast, contents)
         if [list(map(float, each)) for each in found] != [list(map(float, each)) for each in right]:

@@ -27,6 +27,7 @@ from ..ir.index.polynomials import terms_of
 from ..ir.nest import ranges_of
 from ..ir.ops import COMPARISONS, Ops
 from ..ir.uop import UOp
+from ..ir.walks import of_op
 from ..target import Target
 from .opt import KernelOptError, Loops, Opt, OptOps, apply_opt, apply_opts
 from .opt.moves.actions import MAX_PIECES
@@ -39,7 +40,7 @@ def shared_memory(nests: Sequence[UOp]) -> frozenset[int]:
     found: set[int] = set()
     stored: set[int] = set()
     for nest in nests:
-        touched = {node.arg for node in nest.toposort() if node.op is Ops.DEFINE_GLOBAL}
+        touched = {node.arg for node in of_op(nest.toposort(), Ops.DEFINE_GLOBAL)}
         found |= stored & touched
         stored |= {memory_of(store) for store in nest.src}
     return frozenset(found)
@@ -151,7 +152,7 @@ def _shares(nest: UOp, opts: Sequence[Opt], target: Target) -> float:
 
 def _thread(nodes: Sequence[UOp]) -> UOp:
     """The loop that is cut."""
-    (loop,) = [node for node in nodes if node.op is Ops.RANGE and node.arg.kind is AxisType.THREAD]
+    (loop,) = [node for node in of_op(nodes, Ops.RANGE) if node.arg.kind is AxisType.THREAD]
     return loop
 
 

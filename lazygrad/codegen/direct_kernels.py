@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ..dtype import DType
 from ..ir.loop import LoopPlan
 from ..ir.ops import DIRECT, Ops
+from ..ir.own import OwnKernel
 from ..ir.uop import UOp
 from ..renderer import Estimates, ProgramSpec, Renderer
 from ..target import Target
@@ -50,6 +51,42 @@ class DirectKernel(NamedTuple):
     predict: Callable[[UOp, Target], Prediction | None] | None = None
 
 
+class Routine(NamedTuple):
+    """How a routine is written, how many numbers it leaves for each example, and how much it computes.
+
+    write  (program, result, its place, (source, its place) for each, *sizes)
+    words  of the sizes: how many numbers it leaves
+    ops    of the sizes: how many operations it takes, roughly
+    shards  of the sizes: in how many parts several cores can do an example; `write` then gets a `Part` before
+           the sizes
+    takes  of what is asked for: whether it can be done, where not all can
+    table  of the same: the numbers that a routine reads beside its source
+    """
+
+    write: Callable[..., None]
+    words: Callable[..., int]
+    ops: Callable[..., int]
+    shards: Callable[..., int] | None = None
+    takes: Callable[..., bool] | None = None
+    table: Callable[..., Any] | None = None
+
+
+class Language(NamedTuple):
+    """What custom kernels are written in.
+
+    suffix     of the renderer whose device takes it
+    device     a kind of device that takes it
+    functions  those of a text that may be the kernel; one of a template cannot be launched by its name
+    """
+
+    suffix: str
+    device: str
+    functions: Callable[[str], list[str]]
+
+
+#: The routines that there are, and the languages that texts may be in: of who writes their kernels.
+ROUTINES: dict[str, Routine] = {}
+LANGUAGES: dict[str, Language] = {}
 #: The ops that a kernel is by itself; ONE_PASS says of values how they are made.
 _OPS = DIRECT | {Ops.ONE_PASS}
 #: Op → how its kernels are made.
@@ -85,10 +122,18 @@ def direct_kernel(op: Ops) -> DirectKernel:
     return made
 
 
-def linear_form(ast: UOp, renderer: Renderer, applied: list[Any]) -> list[UOp]:
+def routine_of(name: str) -> Routine:
+    """The routine of a name."""
+    if name not in ROUTINES:
+        raise NotImplementedError(f"nothing is there that writes kernels of {name}: import lazygrad.direct")
+    return ROUTINES[name]
+
+
+def linear_form(ast: UOp, renderer: Renderer, applied: list[Opt] | None) -> list[UOp]:
     """Its linear program; how many pieces it has is added to `applied`."""
     made = direct_kernel(ast.src[0].src[2].op).program(ast, renderer)
-    applied += made.opts
+    if applied is not None:
+        applied += made.opts
     return made.uops
 
 
@@ -100,6 +145,21 @@ def direct_spec(ast: UOp, renderer: Renderer, uops: Sequence[UOp], applied: Sequ
     if made.estimate is None:
         raise TypeError(f"{made.kind} has no program of its own")
     return ProgramSpec.of(made.name(ast), renderer, uops, applied, estimates=made.estimate(ast))
+
+
+def own_kernel(ast: UOp) -> OwnKernel | None:
+    """The kernel of a user that an AST runs; None for any other."""
+    value = direct_value(ast)
+    return value.arg.kernel if value is not None and value.op is Ops.CUSTOM else None
+
+
+def single_store_kernels(ast: UOp) -> list[UOp]:
+    """Kernels that store the same, each of them loops around all that it stores: where sums are joined, one
+    for each, since their loops have nothing in common.
+    """
+    value = direct_value(ast)
+    joined = value is not None and value.op is Ops.ONE_PASS and value.arg is not None
+    return [UOp.sink(store) for store in ast.src] if joined else [ast]
 
 
 # *** loops over time: they have no code of their own, but kernels that run in every turn

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from typing import Any
 
 from ..decisions import DEAREST
 from ..dtype import DType
@@ -19,20 +20,13 @@ from ..renderer import Renderer
 from ..target import Target
 from .cost.predict import all_iterations, predict
 from .expressions.ranges import in_order
-from .legalizing.products import form_sums
-from .legalizing.warp_groups import by_warp_groups
-from .linearizing.barriers import without_repeated_barriers
-from .linearizing.linearize import linearize
-from .linearizing.nest_sums import nest_sums
-from .linearizing.separate_loops import separate_loops
 from .opt import ACTIONS, KernelOptError, Loops, Opt, OptOps, apply_opt
 from .opt.cpu.contraction import candidates
 from .opt.cpu.plans import plans
 from .opt.facts import Facts
-from .opt.grids import grids
 from .opt.moves.inline import all_inline
 from .opt.search import AMOUNTS, is_small
-from .vectorizing.vectorize import vectorize
+from .passes import PASSES, Job
 
 #: A walk has up to so many Opts, and each is drawn so often at most.
 LONGEST, TRIES = 6, 12
@@ -157,11 +151,10 @@ def _price(loops: Loops, opts: Sequence[Opt], target: Target) -> tuple[float, in
     """
     for opt in opts:
         loops = apply_opt(loops, opt, target)
-    sink = vectorize(by_warp_groups(loops.finished()), target)
-    sink = grids().assign(sink, target) if target.grid else sink
-    renderer = _Anything(target)
-    uops = form_sums(linearize(separate_loops(nest_sums(sink, target)), renderer), renderer)
-    uops = without_repeated_barriers(uops) if target.grid else uops
+    uops: Any = loops.finished()
+    job = Job(_Anything(target))
+    for step in PASSES:
+        uops = step.on(uops, job) if step.shapes else uops
     if target.loop_iterations and all_iterations(uops) > target.loop_iterations:
         return math.inf, len(uops)
     return predict(uops, target), len(uops)

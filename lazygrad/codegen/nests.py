@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from ..ir.args import KernelInfo, RangeArg
 from ..ir.loops_text import loops_text
+from ..ir.nest import free_numbers
 from ..ir.ops import Ops
 from ..ir.rewrite import transform
 from ..ir.uop import UOp
@@ -76,7 +77,7 @@ def beside(sinks: Sequence[UOp]) -> UOp:
     """One SINK (forms 3 to 6) of the nests' SINKs."""
     first, *others = sinks
     stores = list(first.src)
-    loops, memory = _beyond(first)
+    loops, memory = free_numbers(first.toposort())
     for sink in others:
         ranges: dict[UOp, UOp] = {}
         for r in sink.toposort():
@@ -89,17 +90,9 @@ def beside(sinks: Sequence[UOp]) -> UOp:
 
         made = transform(substitute_ranges(sink, ranges), moved, None)
         stores += made.src
-        more_loops, more_memory = _beyond(made)
+        more_loops, more_memory = free_numbers(made.toposort())
         loops, memory = max(loops, more_loops), max(memory, more_memory)
     names = [sink.arg.name for sink in sinks]
     rest = names[1] if len(names) == 2 else f"{len(names) - 1}_more"
     info = KernelInfo(f"{names[0]}_and_{rest}", nests=tuple([len(sink.src) for sink in sinks]))
     return UOp(Ops.SINK, src=tuple(stores), arg=info)
-
-
-def _beyond(sink: UOp) -> tuple[int, int]:
-    """The first numbers of loops, and of the kernel's own memory, that are free."""
-    nodes = sink.toposort()
-    loops = max((node.arg.id for node in nodes if node.op is Ops.RANGE), default=-1)
-    memory = max((node.arg for node in nodes if node.op is Ops.DEFINE_LOCAL), default=-1)
-    return loops + 1, memory + 1

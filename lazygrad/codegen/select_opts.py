@@ -10,24 +10,13 @@ import functools
 
 from ..config import OPTS
 from ..decisions import decide, observers
-from ..ir.rewrite import watched
 from ..ir.uop import UOp
 from ..structure import structure_of
 from ..target import Target
 from .drawn import drawn
-from .lowering.lower import lower
+from .lowering.lower import REMEMBERED
 from .opt import Choice, Loops, choose, choose_on_cores
 from .opt.text import parse_opts
-
-#: As many kernels as long plans have.
-REMEMBERED = 256
-
-_lowered = functools.lru_cache(REMEMBERED)(lower)
-
-
-def lowered(ast: UOp) -> UOp:
-    """The loops of a kernel AST (form 3). Who watches rewrites sees them each time."""
-    return lower(ast) if watched() else _lowered(ast)
 
 
 def select_opts(sink: UOp, target: Target) -> Choice:

@@ -17,14 +17,13 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp, Variable
 from ..ir.uop import toposort as sorted_nodes
 from ..schedule.graph.layouts import spans_of
-from ..schedule.graph.versions import buffer_of, latest, peel
+from ..schedule.graph.versions import buffer_of, latest, multi, peel
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
 from ..shape.tracker import ShapeTracker
 from ..sharding.collectives import combined
 from ..sharding.multi import value_of
-from ..sharding.shards import multi
 from ..simplify import fold
 from . import graph
 

@@ -13,47 +13,43 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ..codegen.direct_kernels import LANGUAGES, Language
 from ..ir.own import SourceText
-
-
-class Language(NamedTuple):
-    """What custom kernels are written in.
-
-    suffix  of the renderer whose device takes it
-    device  a kind of device that takes it
-    head    how a function begins that can be called, up to its first parameter; group 1 is its name
-    """
-
-    suffix: str
-    device: str
-    head: re.Pattern[str]
-
 
 _ATTRIBUTES = r"(?:__(?:launch_bounds|cluster_dims|block_size)__\s*\([^)]*\)\s*)*"
 
-LANGUAGES = {
-    "c": Language("c", "CLANG", re.compile(
-        r"^[ \t]*(?!static\b)(?:extern\s+)?void\s+(\w+)\s*\(", re.MULTILINE)),
-    "llvm": Language("ll", "CPU", re.compile(r"^define\s+[^@\n]*@([\w.]+)\(", re.MULTILINE)),
-    "opencl": Language("cl", "CL", re.compile(
-        r"\b(?:__kernel|kernel)\b[^;{}()]*(?:\(\([^;{}]*?\)\)[^;{}()]*)?\bvoid\s+(\w+)\s*\(")),
-    "cuda": Language("cu", "CUDA", re.compile(
+#: Language → how a function begins that can be called, up to its first parameter; group 1 is its name.
+_HEADS = {
+    "c": re.compile(r"^[ \t]*(?!static\b)(?:extern\s+)?void\s+(\w+)\s*\(", re.MULTILINE),
+    "llvm": re.compile(r"^define\s+[^@\n]*@([\w.]+)\(", re.MULTILINE),
+    "opencl": re.compile(
+        r"\b(?:__kernel|kernel)\b[^;{}()]*(?:\(\([^;{}]*?\)\)[^;{}()]*)?\bvoid\s+(\w+)\s*\("),
+    "cuda": re.compile(
         rf"__global__\s+{_ATTRIBUTES}void\s+{_ATTRIBUTES}(\w+)\s*\(|"
-        r"void\s+__global__\s+(\w+)\s*\(")),
-    "metal": Language("metal", "METAL", re.compile(r"\bkernel\s+void\s+(\w+)\s*\(")),
+        r"void\s+__global__\s+(\w+)\s*\("),
+    "metal": re.compile(r"\bkernel\s+void\s+(\w+)\s*\("),
 }  # fmt: skip
 
 
-def functions_in(source: str, language: str) -> list[str]:
-    """The functions of a text that may be the kernel. One of a template cannot be launched by its name."""
-    return list(dict.fromkeys([name for name, _ in _heads(source, language)]))
+def _functions_in(language: str) -> Callable[[str], list[str]]:
+    """Those of a text that may be the kernel."""
+    return lambda source: list(dict.fromkeys([name for name, _ in _heads(source, language)]))
+
+
+LANGUAGES.update({
+    language: Language(suffix, device, _functions_in(language))
+    for language, suffix, device in (
+        ("c", "c", "CLANG"), ("llvm", "ll", "CPU"), ("opencl", "cl", "CL"), ("cuda", "cu", "CUDA"),
+        ("metal", "metal", "METAL"),
+    )
+})  # fmt: skip
 
 
 def _heads(source: str, language: str) -> list[tuple[str, re.Match[str]]]:
     plain = source if language == "llvm" else _without_comments(source)
     return [
         (next(filter(None, head.groups())), head)
-        for head in LANGUAGES[language].head.finditer(plain)
+        for head in _HEADS[language].finditer(plain)
         if not re.search(r"\btemplate\s*<[^;{}]*>[\s\w]*$", plain[: head.start()])
     ]
 

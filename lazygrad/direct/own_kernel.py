@@ -14,40 +14,28 @@ from dataclasses import replace
 from typing import Any
 
 from ..codegen.cost.predict import TURNS_OF_A_WHILE, predict
-from ..codegen.direct_kernels import DIRECT_KERNELS, DirectKernel, DirectProgram, direct_value
-from ..codegen.legalizing.legalize import legalize
+from ..codegen.direct_kernels import DIRECT_KERNELS, LANGUAGES, DirectKernel, DirectProgram
 from ..codegen.linearizing.linearize import untouched
 from ..codegen.opt import Opt, OptOps
 from ..codegen.opt.moves.actions import MAX_PIECES
 from ..codegen.opt.threads import requested_chunks
+from ..codegen.passes import legalize
 from ..dtype import dtypes
 from ..ir import index
 from ..ir.args import AxisType
 from ..ir.index import bounds
-from ..ir.linear import CLOSING, OPENING, in_order_of_head, is_declared
+from ..ir.linear import LinearWriter
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.own import MOST_TURNS, OwnKernel
 from ..ir.rewrite import transform
 from ..ir.uop import UOp, toposort
 from ..renderer import Estimates, ProgramSpec, Renderer
 from ..target import Target
-from .given_text import LANGUAGES, text_around
+from .given_text import text_around
 from .workitem_loops import without_threads
 
 #: The threads of a workgroup, where a kernel does not say how many.
 GROUP = 64
-
-
-def own_kernel(ast: UOp) -> OwnKernel | None:
-    """The kernel of a user that an AST runs; None for any other."""
-    value = direct_value(ast)
-    return value.arg.kernel if value is not None and value.op is Ops.CUSTOM else None
-
-
-def is_given_text(ast: UOp) -> bool:
-    """Whether a kernel is a text that its user gave."""
-    kernel = own_kernel(ast)
-    return kernel is not None and bool(kernel.texts)
 
 
 def _known(ast: UOp) -> OwnKernel:
@@ -185,29 +173,15 @@ def _as_linear(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
 
 def _linear(steps: Iterable[UOp], given: Iterable[UOp], renderer: Renderer) -> list[UOp]:
     """The list: each step after what it reads; that is written again in each loop that needs it."""
-    head: dict[UOp, None] = {}
-    body: list[UOp] = []
-    visible: set[UOp] = set()
-    scopes: list[list[UOp]] = [[]]
+    program = LinearWriter()
     for step in steps:
-        for node in toposort((step,), done=visible | head.keys()):
-            if is_declared(node):
-                head[node] = None
-                continue
-            if node.op in CLOSING:
-                visible.difference_update(scopes.pop())
-                body.append(node)
-                continue
-            body.append(node)
-            visible.add(node)
-            scopes[-1].append(node)
-            if node.op in OPENING:
-                scopes.append([])
-    touched = {node.arg for node in head if node.op is Ops.DEFINE_GLOBAL}
+        for node in toposort((step,), done=program.visible | program.head.keys()):
+            program.add(node)
+    touched = {node.arg for node in program.head if node.op is Ops.DEFINE_GLOBAL}
     for node in given:
         if node.arg not in touched:
-            head[untouched(node, renderer)] = None
-    return in_order_of_head(head) + body
+            program.add(untouched(node, renderer))
+    return program.listed()
 
 
 # *** what it takes

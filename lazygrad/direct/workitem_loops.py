@@ -16,6 +16,7 @@ from ..dtype import PtrDType, dtypes
 from ..ir import index
 from ..ir.args import AxisType, RangeArg
 from ..ir.linear import CLOSING, OPENING
+from ..ir.nest import free_numbers
 from ..ir.ops import Ops
 from ..ir.rewrite import transform
 from ..ir.uop import UOp, toposort
@@ -40,8 +41,7 @@ class _Threads:
         self.loop, outside = steps[begin], [*steps[:begin], *steps[end + 1 :]]
         self.count: int = self.loop.src[0].arg
         nodes = toposort(steps)
-        self.fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
-        self.memory = 1 + max((node.arg for node in nodes if node.op is Ops.DEFINE_LOCAL), default=-1)
+        self.fresh, self.memory = free_numbers(nodes)
         self.common = {node for node in toposort(outside) if node.op is Ops.DEFINE_LOCAL}
         body = UOp.sink(*steps[begin + 1 : end])
         self.body = transform(body, self._in_rows, None, rebuild=index.rebuild).src

@@ -9,8 +9,8 @@ from ..device.world import owner
 from ..ir.mesh import box_at
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..schedule.graph.versions import multi
 from ..sharding.multi import value_of
-from ..sharding.shards import multi
 from ..tensor import Tensor
 from .starting import world_size
 

@@ -17,15 +17,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..codegen.legalizing.warp_groups import are_alone
 from ..codegen.linearizing.nest_sums import BLOCK, BLOCKS
 from ..codegen.opt.cpu.contraction import is_contraction
 from ..codegen.opt.facts import Access, Facts, size_of
 from ..codegen.opt.gemm_axes import GemmAxes, all_gemm_axes, number_of
 from ..codegen.opt.moves.actions import KernelOptError, Opt, OptOps, apply_opt
 from ..codegen.opt.moves.loops import Axis
-from ..codegen.opt.moves.shared import APART
 from ..target import Multiprocessor, Target
+from .moves.factors import APART
 from .occupancy import (
     Multiples,
     blocks_of,
@@ -38,6 +37,7 @@ from .occupancy import (
     resident_groups,
     rounded_up,
 )
+from .passes.warp_groups import are_alone
 from .warp_blocks import warp_blocks
 
 #: Places of an output axis that a thread computes, threads along it, and steps between two copies.

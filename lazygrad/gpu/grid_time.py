@@ -19,9 +19,9 @@ from ..ir.nest import ranges_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..target import Target, TensorCore
-from .assign_grid import is_far
 from .occupancy import busy, resident_groups, rounded_up
-from .partial_results import Step, cycles_of, instructions_of, partials_in_memory, steps_of
+from .passes.assign_grid import is_far
+from .passes.partial_results import Step, cycles_of, instructions_of, partials_in_memory, steps_of
 from .shares import shares_of
 
 #: Compilers write out so many turns of a loop, so that their loads wait together; so many of a thread do.
@@ -317,6 +317,7 @@ class _Launched:
         waits_of: dict[frozenset[UOp], float] = {}
         loads: dict[frozenset[UOp], float] = {}
         fetched = 0.0
+        reduced = frozenset(r for axis in self.facts.loops.reduce_axes for r in axis.ranges)
         for access, width in zip(self.accesses, widths, strict=True):
             if access.node.op is not Ops.LOAD:
                 continue
@@ -324,7 +325,7 @@ class _Launched:
             waits = math.prod(self.shares[n].iterations for n in self._moved(access))
             waits = waits if staged else math.ceil(waits / AHEAD)
             waits += None in access.strides.values()
-            key = frozenset(r for r in _loops_around(access) if r in self._reduced())
+            key = reduced & ranges_of(access.node.src[0])
             if not staged:
                 loads[key] = loads.get(key, 0.0) + self._times(access) / width
             if self.copies_in_flight and staged:
@@ -332,9 +333,6 @@ class _Launched:
             else:
                 waits_of[key] = max(waits_of.get(key, 0.0), waits, math.ceil(loads.get(key, 0.0) / TOGETHER))
         return sum(waits_of.values()), fetched
-
-    def _reduced(self) -> set[UOp]:
-        return {r for axis in self.facts.loops.reduce_axes for r in axis.ranges}
 
     def _shared_sums(self, number: int) -> int:
         """How many results a thread has a part of that the threads along an axis share."""
@@ -366,10 +364,6 @@ class _Launched:
 
 def _item(access: Access) -> int:
     return access.node.src[0].dtype.base.itemsize
-
-
-def _loops_around(access: Access) -> frozenset[UOp]:
-    return frozenset(ranges_of(access.node.src[0]))
 
 
 def _touched(access: Access, places: dict[int, int], fetched: int) -> float:

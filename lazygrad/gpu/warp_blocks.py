@@ -16,10 +16,10 @@ from ..codegen.opt.facts import Facts, size_of
 from ..codegen.opt.gemm_axes import GemmAxes
 from ..codegen.opt.moves.actions import Opt, OptOps
 from ..codegen.opt.moves.loops import Axis
-from ..codegen.opt.moves.shared import APART
-from ..codegen.opt.moves.warp_matrices import COLUMNS, ROWS, allowed
 from ..ir.ops import Ops
 from ..target import Multiprocessor, Target, TensorCore
+from .moves.factors import APART
+from .moves.warp_matrices import COLUMNS, ROWS, allowed
 from .occupancy import (
     Multiples,
     blocks_of,

@@ -20,15 +20,15 @@ from typing import NamedTuple
 
 from ..codegen.expressions.ranges import in_order, largest_power_of_two
 from ..codegen.opt.facts import MAX_COST, SHORT, Facts, size_of
-from ..codegen.opt.grids import GRIDS, Grids, Prediction
+from ..codegen.opt.grids import Prediction
 from ..codegen.opt.moves.actions import KernelOptError, Opt, OptOps, apply_opt
 from ..codegen.opt.moves.loops import Axis, Loops, is_parallel
 from ..ir.uop import UOp
 from ..target import Target
-from .assign_grid import assign_grid, is_far
 from .blocks import shared_blocks
 from .grid_time import predict_on_grid
 from .occupancy import rounded_up
+from .passes.assign_grid import is_far
 from .shares import shares_of
 
 #: Neighbours that a thread computes along one of two axes, and threads that share a reduction.
@@ -254,6 +254,3 @@ def _applies(loops: Loops, opts: list[Opt], target: Target) -> bool:
     except KernelOptError:
         return False
     return True
-
-
-GRIDS.append(Grids(choose, predict_on_grid, assign_grid))

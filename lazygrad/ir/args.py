@@ -78,6 +78,26 @@ class RoutineArg(NamedTuple):
         return f"({self.name!r}, {self.shape}, {self.core}, {self.sizes})"
 
 
+class Rows(NamedTuple):
+    """Where the rows of a matrix are in a routine's memory: each of `size` numbers, `stride` behind the one
+    before; `columns` of them are worked on.
+
+    columns  a multiple of `group`, a power of two: what is behind `size` is 0
+    stride   more than that where rows would lie on the same lines of a cache
+    """
+
+    size: int
+    columns: int
+    stride: int
+    group: int
+
+    @staticmethod
+    def of(size: int) -> Rows:
+        group = next((g for least, g in ((64, 32), (9, 16), (5, 8), (2, 4)) if size >= least), 1)
+        columns = -(-size // group) * group
+        return Rows(size, columns, columns + (16 if columns >= 128 else 0), group)
+
+
 class MeshArg(NamedTuple):
     """Devices in a grid: their names in row-major order, and the size and the name of each axis."""
 

@@ -34,6 +34,34 @@ def in_order_of_head(declarations: Iterable[UOp]) -> list[UOp]:
     )
 
 
+class LinearWriter:
+    """A linear program in the making: what it declares, its steps, and which of them are visible here."""
+
+    def __init__(self) -> None:
+        self.head: dict[UOp, None] = {}
+        self.body: list[UOp] = []
+        self.visible: set[UOp] = set()  # what of the body stands in a loop or branch that is open
+        self._scopes: list[list[UOp]] = [[]]  # the same, of each
+
+    def add(self, node: UOp) -> None:
+        """Append a step, or enter a declaration."""
+        if node.op in _HEAD:
+            self.head[node] = None
+            return
+        self.body.append(node)
+        if node.op in CLOSING:
+            self.visible.difference_update(self._scopes.pop())
+        else:
+            self.visible.add(node)
+            self._scopes[-1].append(node)
+        if node.op in OPENING:
+            self._scopes.append([])
+
+    def listed(self) -> list[UOp]:
+        """The program."""
+        return in_order_of_head(self.head) + self.body
+
+
 def in_loops(program: Iterable[UOp]) -> Iterator[tuple[UOp, list[UOp]]]:
     """Each node of a linear program, with the RANGEs that are open where it stands, outermost first.
 

@@ -9,7 +9,7 @@ the ranges of a REDUCE, or of a STAGE, open inside the deepest loop that its res
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..dtype import PtrDType
 from .args import KernelInfo
@@ -79,6 +79,13 @@ def scan_ranges(scan: UOp) -> tuple[UOp, ...]:
     return scan.src[2:] if scan.arg is Ops.MULACC else scan.src[1:]
 
 
+def operands(node: UOp) -> tuple[UOp, ...]:
+    """What a node computes with: of a REDUCE or SCAN its values, without its loops."""
+    if node.op is Ops.SCAN:
+        return scan_values(node)
+    return node.src[:1] if node.op is Ops.REDUCE else node.src
+
+
 def scan_values(scan: UOp) -> tuple[UOp, ...]:
     """What a SCAN combines in each turn: a value, or for MULACC a value and a factor."""
     return scan.src[:2] if scan.arg is Ops.MULACC else scan.src[:1]
@@ -121,6 +128,16 @@ class Block:
         return reached([self], lambda block: [item for item in block.items if isinstance(item, Block)])
 
 
+class Guard(Block):
+    """A Block that is entered where a condition holds, once."""
+
+    __slots__ = ("condition",)
+
+    def __init__(self, condition: UOp, parent: Block, items: list[UOp | Block]) -> None:
+        super().__init__(None, parent)
+        self.condition, self.items = condition, items
+
+
 def output_ranges(nodes: Iterable[UOp]) -> list[UOp]:
     """The ranges that nothing closes, outermost first: by kind and number, those of SCANs last."""
     nodes = list(nodes)
@@ -128,6 +145,13 @@ def output_ranges(nodes: Iterable[UOp]) -> list[UOp]:
     scanned = {r for node in nodes if node.op is Ops.SCAN for r in scan_ranges(node)}
     found = [node for node in nodes if node.op is Ops.RANGE and node not in closed]
     return sorted(found, key=lambda r: (r in scanned, r.arg.kind.value, r.arg.id))
+
+
+def free_numbers(nodes: Sequence[UOp]) -> tuple[int, int]:
+    """The first free number of a RANGE, and of memory of a kernel's own."""
+    loops = max((node.arg.id for node in nodes if node.op is Ops.RANGE), default=-1)
+    memory = max((node.arg for node in nodes if node.op is Ops.DEFINE_LOCAL), default=-1)
+    return loops + 1, memory + 1
 
 
 def is_shared(stage: UOp) -> bool:

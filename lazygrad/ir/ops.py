@@ -161,7 +161,7 @@ class OpInfo:
     symbol    infix text, where there is one
     identity  for ops that can combine a reduction: dtype → the value that changes nothing
     commutes  whether the two sources may be swapped
-    cost      how long it takes where it is native, in simple operations: time, while codegen/cost/price.py
+    cost      how long it takes where it is native, in simple operations: time, while codegen/price.py
               counts the operations that it becomes on a target, native or not, which are a kernel's size
     exact     whether every device computes the same bits; else each stays within the function's stated bound
     """

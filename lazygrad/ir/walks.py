@@ -8,9 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from .ops import Ops
 from .uop import UOp, toposort
 
 Item = TypeVar("Item", bound=Hashable)
+
+
+def of_op(nodes: Iterable[UOp], *ops: Ops) -> list[UOp]:
+    """Those of the nodes that are of one of these ops, in their order."""
+    return [node for node in nodes if node.op in ops]
+
+
+def has_op(nodes: Iterable[UOp], *ops: Ops) -> bool:
+    """Whether one of the nodes is of one of these ops."""
+    return any(node.op in ops for node in nodes)
 
 
 def reached(starts: Iterable[Item], further: Callable[[Item], Sequence[Item]]) -> Iterator[Item]:

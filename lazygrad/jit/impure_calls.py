@@ -78,6 +78,7 @@ _LAYERS = [
     "direct",
     "engine",
     "gpu",
+    "oracle",
     "programs",
     "report",
     "runtime",

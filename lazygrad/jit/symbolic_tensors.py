@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..codegen.oracle.differences import differing
 from ..device import Buffer
 from ..dtype import dtypes
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..oracle.differences import differing
 from ..schedule.graph.versions import in_shape, peel, version_on
 from ..shape import shape_of
 from ..shape.sizes import prod

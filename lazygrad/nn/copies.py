@@ -19,7 +19,6 @@ from ..ir.uop import UOp
 from ..schedule.graph.versions import buffer_of, latest
 from ..shape import View
 from ..shape.movement import base_and_tracker
-from ..sharding.shards import is_multi
 from ..tensor import Tensor
 
 #: Runs of lists in which ranks send each other something, between two comparisons; a captured step is one.
@@ -93,9 +92,9 @@ def _hash_of(tensor: Tensor) -> str:
     node = latest(tensor.uop)
     while node.op is Ops.DETACH:
         node = latest(node.src[0])
-    if is_multi(node) and node.arg.axes:
+    if node.op is Ops.MULTI and node.arg.axes:
         return ""
-    found = set(_hashes(node.src if is_multi(node) else (node,)))
+    found = set(_hashes(node.src if node.op is Ops.MULTI else (node,)))
     return "" if "" in found else " ".join(sorted(found))
 
 

@@ -12,10 +12,9 @@ from typing import Any
 
 from ..device.mesh import Mesh
 from ..ir.mesh import is_axis, number_along, span_at
+from ..schedule.extensions import sharding
 from ..schedule.graph.layouts import all_here, copied, even_spans, split
-from ..sharding.multi import layout_of_value
-from ..sharding.rank_groups import groups_here
-from ..sharding.shards import multi
+from ..schedule.graph.versions import multi
 from ..tensor import Function, Tensor
 from .copies import check_equal, watch
 from .pipelines import Pipeline as Pipeline
@@ -38,7 +37,7 @@ def share_of(mesh: Mesh, axis: str) -> tuple[int, int]:
 
 def _own_numbers(mesh: Mesh, place: int) -> list[int]:
     """Which devices along an axis are of this process."""
-    [group, *_] = groups_here(copied(mesh), tuple(range(len(mesh.sizes))))
+    [group, *_] = sharding().groups_here(copied(mesh), tuple(range(len(mesh.sizes))))
     return sorted({number_along(mesh, group.slots[own], [place]) for own in group.numbers})
 
 
@@ -196,7 +195,7 @@ def whole_sequence(
     if not isinstance(x.device, tuple):
         return function(x)
     lies: dict[int, list[str]] = {}
-    for name, place in zip(mesh.names, layout_of_value(x.uop).placements, strict=True):
+    for name, place in zip(mesh.names, sharding().layout_of_value(x.uop).placements, strict=True):
         if is_axis(place):
             lies.setdefault(place, []).append(name)  # type: ignore[arg-type]
     gathered = {along: [name for name in names if name != axis] for along, names in lies.items()}

@@ -14,8 +14,9 @@ from typing import Any
 
 from ..device.mesh import Mesh
 from ..ir.args import MultiArg
+from ..schedule.extensions import sharding
 from ..schedule.graph.layouts import copied, layout, renumbered, settled
-from ..sharding.multi import laid_with_order, layout_of_value
+from ..schedule.graph.versions import laid_with_order
 from ..tensor import Function, Tensor
 from ..tensor.transforms.derivatives import vmap
 from .state import Hidden, get_state_dict, members_of
@@ -128,7 +129,7 @@ class Pipeline:
         mesh, along = self._mesh, self._mesh.axis_number(self._axis)
         if len(mesh.devices) == 1:
             return [None] * mesh.sizes[along]
-        lies = copied(mesh) if x is None else settled(layout_of_value(x.uop))
+        lies = copied(mesh) if x is None else settled(sharding().layout_of_value(x.uop))
         if lies.placements[along] is not None or lies.mesh.devices != mesh.devices:
             raise ValueError(f"the batch of a pipeline is copied along {self._axis!r} of {mesh}")
         behind = renumbered(lies, {axis: axis + 1 for axis in lies.axes})

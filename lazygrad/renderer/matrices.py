@@ -2,7 +2,7 @@
 
 Of a WMMA, the matrices that the threads of a warp hold in parts, or that lie in the memory of their
 workgroup, are put together, multiplied, and taken apart again ("Matrix Fragments for mma" and "Register
-Fragments" of `wgmma`, PTX ISA; codegen/opt/moves/warp_matrices.py, codegen/legalizing/warp_groups.py).
+Fragments" of `wgmma`, PTX ISA; gpu/moves/warp_matrices.py, gpu/passes/warp_groups.py).
 """
 
 from __future__ import annotations

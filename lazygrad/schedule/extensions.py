@@ -8,8 +8,10 @@ each other for them, `sharding/` knows.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence, Set
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ..dtype import DType
+from ..ir.args import MultiArg
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.movement import below_movement
@@ -67,18 +69,34 @@ PROPOSERS: list[Callable[[Sequence[UOp], Container[UOp], Target, bool], Proposal
 
 
 class Sharding(NamedTuple):
-    """What planning asks of it.
+    """What planning, and tensors on several devices, ask of it.
 
     separated        plain graphs that compute roots, behind a COLLECTIVE that comes before all of theirs
     end_of_plan      all that belongs to a plan has been found
     not_found_again  a COLLECTIVE is planned: who makes it anew computes it anew
     take_planned     a digest of what all ranks plan alike, since this was asked last
+    value_of         how a value that several devices hold lies: a MULTI of plain parts
+    layout_of_value  the same, with what is pending
+    sharded          a value that lies so from here on
+    laid_like        a value as one that lies as a MULTI does
+    placed_as_leaf   the gradient of a leaf that is in parts, in the same
+    new_memory       memory to be written that lies as a value does
+    empty_memory     the same, which reads zeros
+    groups_here      the groups along some axes of a mesh of which this rank has devices
     """
 
     separated: Callable[[Sequence[UOp], UOp | None], list[UOp]]
     end_of_plan: Callable[[], None]
     not_found_again: Callable[[UOp], None]
     take_planned: Callable[[], bytes]
+    value_of: Callable[[UOp], UOp]
+    layout_of_value: Callable[[UOp], MultiArg]
+    sharded: Callable[[UOp, MultiArg], UOp]
+    laid_like: Callable[[UOp, UOp], UOp]
+    placed_as_leaf: Callable[[UOp, UOp], UOp]
+    new_memory: Callable[[UOp], UOp]
+    empty_memory: Callable[[UOp, DType], UOp]
+    groups_here: Callable[[MultiArg, tuple[int, ...]], Sequence[Any]]
 
 
 #: Who knows, once it is imported.

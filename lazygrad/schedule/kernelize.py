@@ -25,6 +25,7 @@ from ..ir.index import as_sint, substitute
 from ..ir.ops import MOVEMENT, SEVERAL, Ops
 from ..ir.spec import TENSOR, verify
 from ..ir.uop import UOp, keep_origin
+from ..ir.walks import of_op
 from ..locks import uninterrupted
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
@@ -100,7 +101,7 @@ def kernelize(roots: Sequence[UOp], pending: Pending, attempt: Attempt | None = 
 
 def _with_siblings(asked: Request) -> Request:
     """All results of a user's kernel, or of a loop, are asked for where one is: it stores them at once."""
-    custom = [node for node in asked.order if node.op in SEVERAL and len(node.arg.kernel.outputs) > 1]
+    custom = [node for node in of_op(asked.order, *SEVERAL) if len(node.arg.kernel.outputs) > 1]
     if not custom:
         return asked
     found: dict[UOp, None] = {}
@@ -370,7 +371,7 @@ def _exact_sizes(template: Template, asked: Request, order: Sequence[UOp]) -> di
     for number, kernel in enumerate(template.kernels):
         for position, output in enumerate(kernel.outputs):
             if output.length is not None and output.size * output.dtype.itemsize > LARGE:
-                now = {b: bound[b.src[0]] for b in output.length.toposort() if b.op is Ops.BIND}
+                now = {b: bound[b.src[0]] for b in of_op(output.length.toposort(), Ops.BIND)}
                 length = as_sint(substitute((output.length,), now)[output.length])
                 if type(length) is int:
                     exact[number, position] = length

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from ..codegen.cost.price import Prices, prices_for
+from ..codegen.price import Prices, prices_for
 from ..config import CHECK, PLAN_FOR
 from ..decisions import yes_or_no
 from ..device import Device, DeviceError

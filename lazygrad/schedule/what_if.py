@@ -15,6 +15,7 @@ from typing import Any
 from ..ir.ops import TRANSFERS, Ops
 from ..ir.spec import KERNEL, verify
 from ..ir.uop import UOp
+from ..ir.walks import of_op
 from ..shape.movement import below_movement
 from .graph.requested import Request
 from .graph.versions import effective
@@ -125,7 +126,7 @@ class Planned:
             instead = {
                 stored
                 for stored in placed.reasons
-                if stored not in self.placed.reasons and stored not in inline and _is_made_of(stored, node)
+                if stored not in self.placed.reasons and stored not in inline and node in stored.toposort()
             }
             if not instead or len(inline) >= MOST_INLINE:
                 template: Template = forms[-1]
@@ -147,7 +148,7 @@ class Planned:
 
     def _not_contiguous(self, node: UOp) -> Without:
         """Nobody asks for this value to lie in memory of its own."""
-        asking = [n for n in self.request.order if n.op is Ops.CONTIGUOUS and self._value(n) is node]
+        asking = [n for n in of_op(self.request.order, Ops.CONTIGUOUS) if self._value(n) is node]
         if not asking:
             return Without("", "what reads it takes memory that is in order")
         made: dict[UOp, UOp] = {}
@@ -172,10 +173,6 @@ class Planned:
 
     def _value(self, node: UOp) -> UOp:
         return below_movement(self.graph.value[effective(node)])
-
-
-def _is_made_of(node: UOp, source: UOp) -> bool:
-    return source in node.toposort()
 
 
 def asts(template: Template) -> list[UOp]:

@@ -14,7 +14,8 @@ from typing import Any
 from ..ir import index
 from ..ir.index import sint
 from ..ir.ops import Ops
-from ..ir.uop import UOp
+from ..ir.uop import UOp, toposort
+from ..ir.walks import has_op
 from .sizes import (
     Shape,
     add,
@@ -385,14 +386,10 @@ def _step_of(place: UOp, number: UOp) -> sint | None:
         if not below:
             continue
         others = [atom for atom in monomial if atom is not place]
-        if len(below) > 1 or below[0] is not place or any(_has_range(atom) for atom in others):
+        if len(below) > 1 or below[0] is not place or has_op(toposort(others), Ops.RANGE):
             return None
         total = add(total, mul(coefficient, prod(map(index.as_sint, others))))
     return total
-
-
-def _has_range(node: UOp) -> bool:
-    return any(below.op is Ops.RANGE for below in node.toposort())
 
 
 @functools.lru_cache(CACHED)

@@ -20,12 +20,12 @@ from ..ir.mesh import mesh_axes, span_at
 from ..ir.ops import Ops
 from ..ir.uop import UOp, keep_origin, unintern
 from ..schedule.graph.layouts import Ends, layout, spans_of, spans_to, with_ends, without_axis
-from ..schedule.graph.versions import effective, forward_to
+from ..schedule.graph.versions import effective, forward_to, multi
 from ..shape.movement import below_movement, permute, reshape
 from ..shape.rules import shape_of
 from ..shape.sizes import vmax
 from .rank_groups import Group, Spans, gathered, groups_here
-from .shards import multi, of_greatest_sizes, of_sizes, part_of, stored
+from .shards import of_greatest_sizes, of_sizes, part_of, stored
 
 
 class _Walk(threading.local):

@@ -36,10 +36,11 @@ from ..schedule.graph.layouts import (
     spans_of,
     with_ends,
 )
+from ..schedule.graph.versions import multi
 from ..shape.movement import shrink
 from ..shape.rules import shape_of
 from .between_ranks import exchanged_along, reduce_scatter, sent, sum_on_each
-from .shards import combined_on, is_multi, multi, on_device, one_after_another, part_at, part_of
+from .shards import combined_on, is_multi, on_device, one_after_another, part_at, part_of
 
 # *** one part for one device
 

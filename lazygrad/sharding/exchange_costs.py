@@ -14,9 +14,7 @@ from ..ir.args import MultiArg
 from ..ir.mesh import mesh_axes
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.graph.layouts import (
-    settled,
-)
+from ..schedule.graph.layouts import layout_text, settled
 from ..shape.rules import shape_of
 from ..shape.sizes import prod, vmax
 
@@ -26,8 +24,9 @@ def cheapest(choices: Sequence[MultiArg], cost: Callable[[MultiArg], float]) -> 
     options = list(dict.fromkeys(choices))
     costs = list(map(cost, options))
     best = min(range(len(options)), key=costs.__getitem__)
-    told = ", ".join(f"{layout_text(o)}: {_bytes(c)}" for o, c in zip(options, costs, strict=True))
-    return options[best], f"laid {layout_text(options[best])}, since each device receives ({told})"
+    names = [layout_text(option.mesh, option.placements) for option in options]
+    told = ", ".join(f"{name}: {_bytes(c)}" for name, c in zip(names, costs, strict=True))
+    return options[best], f"laid {names[best]}, since each device receives ({told})"
 
 
 def received(value: UOp, target: MultiArg) -> float:
@@ -64,23 +63,6 @@ def _elements(value: UOp) -> int:
 
 def _count(arg: MultiArg, axes: Sequence[int]) -> int:
     return prod(arg.mesh.sizes[axis] for axis in axes)  # type: ignore[return-value]
-
-
-def layout_text(arg: MultiArg) -> str:
-    """How a value lies, in words: for each axis of the mesh, what it does."""
-    rows = [
-        f"{name}: {placement_text(place)}" for name, place in zip(arg.mesh.names, arg.placements, strict=True)
-    ]
-    return ", ".join(rows)
-
-
-def placement_text(place: object) -> str:
-    """What one axis of a mesh does to a value."""
-    if place is None:
-        return "copy"
-    if isinstance(place, Ops):
-        return "pending sum" if place is Ops.ADD else f"pending {place.name.lower()}"
-    return f"axis {place}"
 
 
 def _bytes(count: float) -> str:

@@ -22,15 +22,16 @@ from ..schedule.extensions import SHARDING, Sharding
 from ..schedule.graph.in_memory import is_materialized
 from ..schedule.graph.layouts import all_here, copied
 from ..schedule.graph.requested import toposort_effective
-from ..schedule.graph.versions import effective, empty_buffer, in_shape, latest, new_buffer
+from ..schedule.graph.versions import effective, empty_buffer, in_shape, latest, multi, new_buffer
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
 from .between_ranks import end_of_plan, in_order, not_found_again
 from .multi_rules import NO_RULE, RULES
 from .plan_agreement import digest_of, note_planned, take_planned
+from .rank_groups import groups_here
 from .separation import Separation
-from .shards import in_memory_of_its_own, is_multi, multi, part_at
+from .shards import in_memory_of_its_own, is_multi, part_at
 
 
 def separated(roots: Sequence[UOp], behind: UOp | None = None) -> list[UOp]:
@@ -117,25 +118,11 @@ def sharded(node: UOp, target: MultiArg) -> UOp:
         if several:
             raise NotImplementedError("a tensor of one mesh of ranks on the devices of another mesh")
         whole = copied(target.mesh)
-        held = multi([_copy_to(node, device) for device in whole.local], whole)
+        places = [UOp(Ops.DEVICE, arg=device) for device in whole.local]
+        held = multi([UOp(Ops.COPY, node.dtype, (node, place)) for place in places], whole)
         return held if whole == target else UOp(Ops.CONTIGUOUS, node.dtype, (held,), target)
     parts = [part_at(node, target, place) for place in target.here]
     return multi([in_memory_of_its_own(p, d) for p, d in zip(parts, target.local, strict=True)], target)
-
-
-def laid_with_order(node: UOp, target: MultiArg, turn: int | None = None) -> UOp:
-    """A value that several devices hold, laid as said.
-
-    turn  ranks send what has an earlier turn first, whatever the order of the results in a graph
-    """
-    made = UOp(Ops.CONTIGUOUS, node.dtype, (node,), target)
-    if turn is not None:
-        made.facts["send_order"] = turn
-    return made
-
-
-def _copy_to(node: UOp, device: str) -> UOp:
-    return UOp(Ops.COPY, node.dtype, (node, UOp(Ops.DEVICE, arg=device)))
 
 
 def new_memory(value: UOp) -> UOp:
@@ -162,4 +149,19 @@ def _most(shape: Iterable[sint]) -> int:
     return size
 
 
-SHARDING.append(Sharding(separated, end_of_plan, not_found_again, take_planned))
+SHARDING.append(
+    Sharding(
+        separated,
+        end_of_plan,
+        not_found_again,
+        take_planned,
+        value_of,
+        layout_of_value,
+        sharded,
+        laid_like,
+        placed_as_leaf,
+        new_memory,
+        empty_memory,
+        groups_here,
+    )
+)

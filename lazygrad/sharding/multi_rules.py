@@ -39,7 +39,7 @@ from ..schedule.graph.layouts import (
     with_ends,
     without_axis,
 )
-from ..schedule.graph.versions import effective, rebased
+from ..schedule.graph.versions import effective, multi, rebased
 from ..shape import movement
 from ..shape.movement import base_and_tracker, below_movement, expand, pad, permute, reshape, shrink
 from ..shape.rules import shape_of
@@ -47,7 +47,7 @@ from ..shape.sizes import add, prod, sub
 from .collectives import check_same_devices, copies, fetch, laid, moved_along, on_each
 from .exchange_costs import cheapest
 from .separation import Rule, Separation, own
-from .shards import by_rows, each, in_memory_of_its_own, is_multi, multi, part_at
+from .shards import by_rows, each, in_memory_of_its_own, is_multi, part_at
 
 
 def _lead(sources: Iterable[UOp]) -> UOp:

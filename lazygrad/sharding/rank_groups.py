@@ -16,9 +16,10 @@ from ..ir.args import MeshArg, MultiArg
 from ..ir.mesh import group_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..schedule.graph.versions import multi
 from ..shape.movement import permute
 from ..shape.rules import shape_of
-from .shards import combined_on, multi, on_device, one_after_another, part_of
+from .shards import combined_on, on_device, one_after_another, part_of
 
 Spans = Sequence[tuple[int, int]]
 

@@ -15,13 +15,13 @@ from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp, keep_origin
 from ..schedule.graph.in_memory import is_materialized
 from ..schedule.graph.layouts import copied, settled, without_axis
-from ..schedule.graph.versions import effective, forward_to
+from ..schedule.graph.versions import effective, forward_to, multi
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from .between_ranks import behind_the_last, not_found_again
 from .collectives import laid
 from .exchange_costs import received
-from .shards import is_multi, multi, part_at
+from .shards import is_multi, part_at
 
 #: (the walk, a node, the values of its sources, of which one is a MULTI) → the node's value
 Rule = Callable[["Separation", UOp, tuple[UOp, ...]], UOp]

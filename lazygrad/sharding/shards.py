@@ -11,16 +11,10 @@ from ..ir.mesh import Span, span_at
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.graph.in_memory import is_copied_as_it_is
-from ..schedule.graph.versions import placed
+from ..schedule.graph.versions import multi
 from ..shape.movement import expand, pad, permute, shrink
 from ..shape.rules import shape_of
 from ..shape.sizes import sub, vmax
-
-
-def multi(parts: Iterable[UOp], arg: MultiArg) -> UOp:
-    """The value of which each device that is here has one of these parts."""
-    found = tuple([placed(part, device) for part, device in zip(parts, arg.local, strict=True)])
-    return UOp(Ops.MULTI, found[0].dtype, found, arg)
 
 
 def is_multi(node: UOp) -> bool:

@@ -17,7 +17,7 @@ follow from the given ones; at the end, every condition that follows from the ot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from ..dtype import dtypes
@@ -26,7 +26,7 @@ from ..ir.args import AxisType, RangeArg
 from ..ir.index import FALSE, TRUE, Monomial, Terms, conjuncts
 from ..ir.ops import COMPARISONS, Ops
 from ..ir.uop import UOp, toposort
-from ..ir.walks import noted
+from ..ir.walks import noted, of_op
 
 Interval = tuple[int, int]
 #: No limit. Sums of a few such numbers stay exact: Python's integers do not overflow.
@@ -497,7 +497,11 @@ def _to_replace(rest: Terms, quotient: Terms) -> UOp | None:
     """A range of a sum that a new range may replace: one that the quotient does without, the largest such."""
     atoms = {m[0] for m, c in rest.items() if len(m) == 1 and abs(c) == 1 and _is_plain_range(m[0])}
     inside = {
-        a for m in rest for factor in m if factor not in atoms or len(m) > 1 for a in _ranges_in(factor)
+        a
+        for m in rest
+        for factor in m
+        if factor not in atoms or len(m) > 1
+        for a in of_op(factor.toposort(), Ops.RANGE)
     }
     choice: Callable[[UOp], tuple[bool, int, str]] = lambda a: (
         (a,) in quotient,
@@ -523,7 +527,3 @@ def _exact(number: UOp, conditions: Sequence[UOp]) -> UOp:
                 )
             )
     return index.add(number, *changed) if changed else number
-
-
-def _ranges_in(atom: UOp) -> Iterator[UOp]:
-    return (node for node in atom.toposort() if node.op is Ops.RANGE)

@@ -19,7 +19,7 @@ from .argument_types import Contract, is_tensor, shown
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 #: The folders that compute what the graph of a method says, and the one that watches them.
-_COMPUTE = {"renderer", "runtime", "codegen", "direct", "gpu", "tuning", "schedule", "sharding"}
+_COMPUTE = {"renderer", "runtime", "codegen", "direct", "gpu", "oracle", "tuning", "schedule", "sharding"}
 _COMPUTE |= {"programs", "report", "engine", "inspection", "jit"}
 _RAISE = dis.opmap["RAISE_VARARGS"]
 #: How a Tensor prints itself; in an error its shape says enough.

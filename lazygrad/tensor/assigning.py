@@ -15,11 +15,11 @@ from ..ir.device import device_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import table_lock
+from ..schedule.extensions import sharding
 from ..schedule.graph.versions import device_name, latest, new_buffer, peel, placed
 from ..shape.movement import base_and_tracker, broadcast_to, reshape
 from ..shape.rules import shape_of
 from ..shape.sizes import prod, resolve_equal, shape_text
-from ..sharding.multi import laid_like, new_memory, value_of
 from .face import Tensor
 from .live import alive
 from .modes import mode
@@ -176,7 +176,7 @@ class Assigning(Tensor):
         storage = self._storage
         if source._requires_grad and mode.grad and storage is None and not self._requires_grad:
             node = placed(node, self.device)
-            self._set(laid_like(node, value_of(self.uop)) if isinstance(self.device, tuple) else node)
+            self._set(self._laid(node))
             self._requires_grad, self._leaf = True, False
             return self
         if source._requires_grad:
@@ -184,7 +184,7 @@ class Assigning(Tensor):
         if storage is None:
             self._own = True  # as its memory would be
             node = placed(node, self.device)
-            self._set(laid_like(node, value_of(self.uop)) if isinstance(self.device, tuple) else node)
+            self._set(self._laid(node))
             self._writes = getattr(self, "_writes", 0) + 1
             if self._writes > MOST_WRITES:
                 overdue.note(self)
@@ -193,6 +193,12 @@ class Assigning(Tensor):
                 storage.refresh()
                 self._write(storage, node)
         return self
+
+    def _laid(self, node: UOp) -> UOp:
+        """A value as one that lies on this tensor's devices as this does."""
+        if not isinstance(self.device, tuple):
+            return node
+        return sharding().laid_like(node, sharding().value_of(self.uop))
 
     def _overdue_node(self) -> UOp | None:
         """The node to compute, where this was written often and is no memory (`storage.Writable`)."""
@@ -206,7 +212,7 @@ class Assigning(Tensor):
         while version.op is Ops.ASSIGN:
             version = version.src[0]
         if version.op is Ops.MULTI:
-            return new_memory(version)
+            return sharding().new_memory(version)
         return new_buffer(device_name(version), version.arg, version.dtype)
 
     def _into_memory(self) -> Storage:
@@ -217,8 +223,8 @@ class Assigning(Tensor):
                 observing.by.wrote(self)
             device = self.device
             if isinstance(device, tuple):
-                value = value_of(self.uop)
-                self._uop = UOp(Ops.ASSIGN, self.dtype, (new_memory(value), self.uop))
+                value = sharding().value_of(self.uop)
+                self._uop = UOp(Ops.ASSIGN, self.dtype, (sharding().new_memory(value), self.uop))
             else:
                 shape = self.shape
                 buffer = new_buffer(device, self._static_numel(), self.dtype)

@@ -8,10 +8,10 @@ from typing import Self
 from ..gradient import gradient_again
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..schedule.extensions import sharding
 from ..schedule.graph.versions import latest, placed
 from ..shape.movement import broadcast_to
 from ..shape.rules import shape_of
-from ..sharding.multi import placed_as_leaf
 from .computing import live_tensors
 from .face import Tensor
 from .observer import observing
@@ -93,7 +93,9 @@ class Backward(Tensor):
         for tensor, nodes in leaves:
             total = _sum_of(found, nodes)
             if total is not None:
-                total = placed(placed_as_leaf(total, tensor.uop), tensor.device)
+                if isinstance(tensor.device, tuple):
+                    total = sharding().placed_as_leaf(total, tensor.uop)
+                total = placed(total, tensor.device)
                 grad = type(self)._make(UOp(Ops.DETACH, total.dtype, (total,)))
                 tensor.grad = grad if tensor.grad is None else tensor.grad + grad
         return self

@@ -12,10 +12,10 @@ from ..gradient import expanded
 from ..ir.index import sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..schedule.extensions import sharding
 from ..schedule.graph.versions import empty_buffer
 from ..shape import movement, shape_text, vmax, vmin
 from ..shape.sizes import as_size, countable, prod
-from ..sharding.multi import empty_memory, value_of
 from .face import Tensor
 from .signatures import DTypeLike
 from .sources import constant, real_number
@@ -165,7 +165,8 @@ class Creation(Tensor):
         (2,)
         """
         if device is None and isinstance(self.device, tuple):
-            made = empty_memory(value_of(self.uop), self.dtype if dtype is None else to_dtype(dtype))
+            kind = self.dtype if dtype is None else to_dtype(dtype)
+            made = sharding().empty_memory(sharding().value_of(self.uop), kind)
             return self._created(made, more.get("requires_grad"))
         return self.empty(*self.shape, **self._like(dtype, device), **more)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..codegen.direct_kernels import LANGUAGES
 from ..device import CompiledDevice, Device, DeviceError
-from ..direct.given_text import LANGUAGES, functions_in
 from ..dtype import to_dtype
 from ..gradient import filled
 from ..ir.ops import Ops
@@ -163,7 +163,7 @@ def _sizes(what: str, given: Several | None) -> tuple[int, ...] | None:
 
 
 def _function(source: str, language: str, name: str | None) -> str:
-    found = functions_in(source, language)
+    found = LANGUAGES[language].functions(source)
     if name is None and len(found) == 1:
         return found[0]
     if name in found:

@@ -14,10 +14,10 @@ from ..ir.index import evaluate, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import table_lock
+from ..schedule.extensions import sharding
 from ..schedule.graph.versions import buffer_of, latest, mark_buffer, new_buffer, peel, rebased
 from ..shape.movement import base_and_tracker, reshape
 from ..shape.view import View
-from ..sharding.multi import value_of
 from .computing import compute
 from .dlpack import AsIntegers, as_bfloat16, is_bfloat16
 from .face import Tensor
@@ -302,7 +302,7 @@ class Host(Tensor):
         values = self._host_array()
         lies: Any = self.shard_axis
         if isinstance(self.device, tuple):
-            arg = value_of(self.uop).arg
+            arg = sharding().value_of(self.uop).arg
             lies = tuple(arg.mesh), arg.placements
         fields = (self.dtype, self.device, self._requires_grad, self.grad, lies)
         return (_of_pickle, (type(self), values.copy(), *fields), vars_of(self) or None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ir.args import MultiArg
-from ..sharding.exchange_costs import placement_text
+from ..schedule.graph.layouts import layout_text
 
 
 class Placement:
@@ -28,5 +28,4 @@ class Placement:
         return hash((self.mesh, self.placements))
 
     def __repr__(self) -> str:
-        rows = zip(self.mesh.names, self.placements, strict=True)
-        return f"Placement({', '.join(f'{name}: {placement_text(place)}' for name, place in rows)})"
+        return f"Placement({layout_text(self.mesh, self.placements)})"

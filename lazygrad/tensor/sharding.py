@@ -10,9 +10,9 @@ from ..dtype import DTypeSaid, says_dtype
 from ..ir.args import MeshArg, MultiArg
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..schedule.extensions import sharding
 from ..schedule.graph.layouts import ends_of_sizes, layout, split
 from ..shape.sizes import shape_text
-from ..sharding.multi import layout_of_value, sharded, value_of
 from .face import Tensor
 from .placements import Placement
 from .signatures import DTypeLike
@@ -30,7 +30,7 @@ def in_shards(
 
 def _laid(tensor: Tensor, target: MultiArg) -> Tensor:
     source = tensor if Device.runs_kernels(tensor.device) else tensor.to(target.local[0])
-    return source._unary(sharded(source.uop, target))
+    return source._unary(sharding().sharded(source.uop, target))
 
 
 class Sharding(Tensor):
@@ -102,7 +102,7 @@ class Sharding(Tensor):
         for place in dict.fromkeys(place for place in places if place is not None):
             self._check_shards(mesh, places, place)
         target = split(mesh, places, self.shape)
-        if self.device == mesh.devices and value_of(self.uop).arg == target:
+        if self.device == mesh.devices and sharding().value_of(self.uop).arg == target:
             return self
         return _laid(self, target)
 
@@ -165,7 +165,7 @@ class Sharding(Tensor):
 
         Of several axes, the first; `placement` says all.
         """
-        return value_of(self.uop).arg.axis if isinstance(self.device, tuple) else None
+        return sharding().value_of(self.uop).arg.axis if isinstance(self.device, tuple) else None
 
     @property
     def placement(self) -> Placement:
@@ -176,7 +176,7 @@ class Sharding(Tensor):
         """
         if not isinstance(self.device, tuple):
             return Placement(MultiArg(MeshArg.of((self.device,)), (None,), (), (0,)))
-        return Placement(layout_of_value(self.uop))
+        return Placement(sharding().layout_of_value(self.uop))
 
     def shard_like(self, other: Tensor) -> Tensor:
         """This tensor on the devices of another, split along the same axes or copied as that is.
@@ -186,13 +186,13 @@ class Sharding(Tensor):
         """
         if not isinstance(other.device, tuple):
             return self.to(other.device)
-        arg = value_of(other.uop).arg
+        arg = sharding().value_of(other.uop).arg
         axes: dict[int, list[str]] = {}
         for name, place in zip(arg.mesh.names, arg.placements, strict=True):
             if place is not None:
                 axes.setdefault(place, []).append(name)
         if self.shape == other.shape:
-            same = self.device == other.device and value_of(self.uop).arg == arg
+            same = self.device == other.device and sharding().value_of(self.uop).arg == arg
             return self if same else _laid(self, arg)
         return self.shard(arg.mesh, axes)
 
@@ -203,7 +203,7 @@ class Sharding(Tensor):
         """
         if other.shard_axis is None:
             return self
-        laid = _laid(self.detach(), value_of(other.uop).arg)
+        laid = _laid(self.detach(), sharding().value_of(other.uop).arg)
         return laid.requires_grad_() if self.requires_grad else laid
 
     def shard_(

@@ -21,13 +21,14 @@ from ..codegen.nests import has_nests
 from ..codegen.opt import Loops, Opt, choose
 from ..codegen.opt.search import Found, Opts, Space, rank, search
 from ..codegen.opt.text import parse_opts
-from ..codegen.oracle.differences import differing, values_of
-from ..codegen.oracle.intervals import roundings
-from ..config import BEAM, BEAM_KEEPS_ORDER, BEAM_TIMEOUT_SEC, DEBUG, NOOPT, THREADS
+from ..config import BEAM, BEAM_KEEPS_ORDER, BEAM_TIMEOUT_SEC, DEBUG, THREADS
 from ..device import Buffer, CompiledDevice
 from ..dtype import DTYPES_BY_NAME
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..oracle.differences import differing, values_of
+from ..oracle.intervals import roundings
+from ..programs.runners import SEARCHES
 from ..renderer import ProgramSpec
 from ..runtime import diskcache_get, diskcache_put
 from ..structure import Unlasting, digest, target_text
@@ -67,16 +68,15 @@ class Tuned:
     note: str = ""
 
 
-def opts_for(device: CompiledDevice, ast: UOp) -> Sequence[Opt] | None:
-    """The Opts that the flags ask for: none, what a search finds, or None for the heuristic's choice."""
-    if NOOPT:
-        return []
-    if BEAM < 1:
-        return None
+def searched(device: CompiledDevice, ast: UOp) -> Sequence[Opt] | None:
+    """The Opts that a search of BEAM's width finds; None where a kernel has no loops to change."""
     found = tune(device, ast, BEAM.value, keep_order=bool(BEAM_KEEPS_ORDER))
     if found.note and DEBUG >= 2:
         print(f"{found.name}: {found.note}")
     return None if direct_value(ast) is not None or has_nests(ast) else found.opts
+
+
+SEARCHES.append(searched)
 
 
 def tune(

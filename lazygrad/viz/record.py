@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..codegen.compile import DIRECT_PASSES, PASSES, compile_kernel, prediction_of, stages
+from ..codegen.compile import compile_kernel, prediction_of, stages
 from ..codegen.direct_kernels import direct_value
 from ..codegen.nests import has_nests
-from ..codegen.opt import ACTIONS, Loops, Opt, apply_opt
+from ..codegen.opt import Loops, Opt, apply_opt
+from ..codegen.opt.moves.actions import action_of
+from ..codegen.passes import DIRECT_PASSES, PASSES
 from ..ir.rewrite import observe
 from ..ir.uop import UOp
 from ..renderer import Renderer
@@ -160,7 +162,7 @@ def _each_opt(sink: UOp, applied: Sequence[Opt], renderer: Renderer) -> list[Rew
     loops = Loops.of(sink)
     for opt in applied:
         after = apply_opt(loops, opt, renderer.target)
-        action = type(ACTIONS[opt.op])
+        action = type(action_of(opt.op, renderer.target))
         line = inspect.getsourcelines(action)[1]
         place = _short(f"{inspect.getsourcefile(action)}:{line}")
         found.append(Rewrite("apply opts", repr(opt), place, loops.finished(), after.finished(), True))

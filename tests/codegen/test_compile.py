@@ -6,9 +6,10 @@ import pytest
 
 from lazygrad import Context, Tensor
 from lazygrad.codegen import compile as compiling
-from lazygrad.codegen.compile import PASSES, compile_kernel, stages
+from lazygrad.codegen.compile import compile_kernel, stages
 from lazygrad.codegen.cost.estimate import estimate
 from lazygrad.codegen.lowering.lower import lower
+from lazygrad.codegen.passes import PASSES
 from lazygrad.ir import index
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp

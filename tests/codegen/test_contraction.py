@@ -15,11 +15,11 @@ from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts, choose, facts
 from lazygrad.codegen.opt.cpu import contraction, tiles
 from lazygrad.codegen.opt.cpu.contraction import candidates, packed_tiles
 from lazygrad.codegen.opt.facts import Facts
-from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.config import Context
 from lazygrad.dtype import dtypes
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
+from lazygrad.oracle.evaluate import evaluate
 from lazygrad.target import Memory, Target
 from tests.helpers import needs
 

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp, Variable
+from lazygrad.oracle.evaluate import evaluate
 
 from .kernels import (
     SEVEN,

@@ -9,10 +9,10 @@ import pytest
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Opt, apply_opts
-from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops
 from lazygrad.ir.loops_text import loops_text
+from lazygrad.oracle.evaluate import evaluate
 from lazygrad.renderer.cstyle import CUDARenderer, MetalRenderer
 from lazygrad.renderer.cstyle.dialects import cuda_target
 from lazygrad.renderer.fetches import without_fetches

@@ -8,7 +8,7 @@ from lazygrad import Tensor, dtypes
 from lazygrad.codegen.cost.predict import _Moves
 from lazygrad.codegen.opt import Opt, OptOps
 from lazygrad.dtype import PtrDType
-from lazygrad.gpu.assign_grid import is_far
+from lazygrad.gpu.passes.assign_grid import is_far
 from lazygrad.inspection.kernels import InspectedKernel
 from lazygrad.ir.ops import Ops
 from lazygrad.viz.record import record

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from lazygrad.codegen.legalizing.decompose import decompose
-from lazygrad.codegen.legalizing.legalize import legalize
 from lazygrad.codegen.legalizing.products import accumulate, form_multiply_add
 from lazygrad.codegen.legalizing.split_lanes import split_lanes
 from lazygrad.codegen.legalizing.widths import choose_width
+from lazygrad.codegen.passes import legalize
 from lazygrad.dtype import ALL_DTYPES, DType, dtypes, truncate
 from lazygrad.ir import index
 from lazygrad.ir.args import AxisType, RangeArg

@@ -9,20 +9,20 @@ import pytest
 from lazygrad import Tensor
 from lazygrad.codegen.compile import stages
 from lazygrad.codegen.expressions.ranges import make_range
-from lazygrad.codegen.legalizing.legalize import legalize
 from lazygrad.codegen.legalizing.products import form_sums
 from lazygrad.codegen.linearizing.linearize import linearize
 from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, apply_opts
-from lazygrad.codegen.opt.moves.limits import radices
-from lazygrad.codegen.oracle.evaluate import evaluate
+from lazygrad.codegen.passes import legalize
 from lazygrad.dtype import dtypes
-from lazygrad.gpu.assign_grid import assign_grid
-from lazygrad.gpu.partial_results import share
+from lazygrad.gpu.moves.workgroup import radices
+from lazygrad.gpu.passes.assign_grid import assign_grid
+from lazygrad.gpu.passes.partial_results import share
 from lazygrad.ir.args import AxisType
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.text import linear_text
 from lazygrad.ir.uop import UOp, Variable
+from lazygrad.oracle.evaluate import evaluate
 from lazygrad.renderer.cstyle import CStyleRenderer
 from lazygrad.renderer.python import PythonRenderer
 from lazygrad.target import Target

@@ -8,9 +8,9 @@ import pytest
 
 from lazygrad import Context, Tensor
 from lazygrad.codegen.expressions.ranges import make_range, substitute_ranges
-from lazygrad.codegen.legalizing.legalize import legalize
 from lazygrad.codegen.linearizing.linearize import linearize
 from lazygrad.codegen.lowering.lower import lower
+from lazygrad.codegen.passes import legalize
 from lazygrad.dtype import dtypes
 from lazygrad.ir import index
 from lazygrad.ir.args import AxisType, RangeArg

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor
-from lazygrad.codegen.legalizing.legalize import legalize
 from lazygrad.codegen.linearizing.linearize import linearize
 from lazygrad.codegen.linearizing.nest_sums import nest_sums
 from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts
+from lazygrad.codegen.passes import legalize
 from lazygrad.codegen.vectorizing.vectorize import vectorize
 from lazygrad.dtype import dtypes
 from lazygrad.ir.loops_text import loops_text

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from lazygrad import Context, Tensor, dtypes
-from lazygrad.codegen.compile import DIRECT_PASSES, stages
+from lazygrad.codegen.compile import stages
 from lazygrad.codegen.lowering.lower import lower
+from lazygrad.codegen.passes import DIRECT_PASSES
 from lazygrad.device import Device
 from lazygrad.direct.one_pass import is_one_pass, one_pass
 from lazygrad.direct.one_pass import operands as schedule_one_pass

@@ -8,12 +8,12 @@ import pytest
 
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt, OptOps
-from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.device import Buffer
 from lazygrad.dtype import dtypes
-from lazygrad.gpu.partial_results import Exchange, Meeting, cycles_of, steps_of
+from lazygrad.gpu.passes.partial_results import Exchange, Meeting, cycles_of, steps_of
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
+from lazygrad.oracle.evaluate import evaluate
 from lazygrad.renderer import ProgramSpec
 from lazygrad.renderer.python import PythonRenderer
 from lazygrad.target import Target

@@ -6,7 +6,7 @@ import pytest
 
 from lazygrad import Tensor
 from lazygrad.codegen.compile import stages
-from lazygrad.codegen.cost.price import WORST, prices_for
+from lazygrad.codegen.price import WORST, prices_for
 from lazygrad.device import Device
 from lazygrad.dtype import DType, dtypes
 from lazygrad.inspection.targets import find_target

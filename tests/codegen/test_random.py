@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.config import Context
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
+from lazygrad.oracle.evaluate import evaluate
 from tests.helpers import needs
 
 from .kernels import equal, load, plain, random_contents, run, scatter, sink

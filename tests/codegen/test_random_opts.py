@@ -12,11 +12,11 @@ import pytest
 
 from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import ACTIONS, KernelOptError, Loops, Opt, OptOps, apply_opt
-from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.dtype import dtypes
 from lazygrad.ir.index import substitute
 from lazygrad.ir.ops import ELEMENTWISE, Ops
 from lazygrad.ir.uop import UOp
+from lazygrad.oracle.evaluate import evaluate
 from lazygrad.shape import shape_of
 from tests.helpers import needs
 

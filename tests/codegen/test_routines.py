@@ -9,15 +9,18 @@ import numpy as np
 import pytest
 
 from lazygrad import Context, Tensor
-from lazygrad.codegen.compile import DIRECT_PASSES, stages
-from lazygrad.codegen.oracle.evaluate import evaluate
+from lazygrad.codegen.compile import stages
+from lazygrad.codegen.direct_kernels import ROUTINES
+from lazygrad.codegen.passes import DIRECT_PASSES
 from lazygrad.device import Device
-from lazygrad.direct.routines import ROUTINES, Rows, routine_program
+from lazygrad.direct.routines import routine_program
 from lazygrad.direct.routines.fourier import real_rotations, rotations
 from lazygrad.direct.writing import Program
 from lazygrad.dtype import dtypes
+from lazygrad.ir.args import Rows
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
+from lazygrad.oracle.evaluate import evaluate
 from lazygrad.renderer.llvmir import LLVMRenderer
 from lazygrad.renderer.python import PythonRenderer
 from lazygrad.tensor.linalg.grouped import grouped_product

@@ -8,13 +8,13 @@ import pytest
 
 from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, choose
-from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.config import Context
 from lazygrad.dtype import DType, dtypes
 from lazygrad.ir.args import ReduceArg
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
+from lazygrad.oracle.evaluate import evaluate
 from lazygrad.target import Target
 from tests.helpers import needs
 

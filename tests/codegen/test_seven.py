@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from lazygrad.codegen.compile import compile_kernel, stages
-from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.config import Context
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.text import linear_text
+from lazygrad.oracle.evaluate import evaluate
 from lazygrad.renderer.cstyle import CStyleRenderer
 from lazygrad.renderer.llvmir import LLVMRenderer
 from lazygrad.renderer.python import PythonRenderer

@@ -10,8 +10,8 @@ import pytest
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, choose
-from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.ir import Ops
+from lazygrad.oracle.evaluate import evaluate
 from lazygrad.renderer.cstyle import CUDARenderer
 from lazygrad.target import launch_of
 

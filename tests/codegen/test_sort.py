@@ -6,13 +6,13 @@ import pytest
 
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.direct_kernels import direct_value
-from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.config import Context
 from lazygrad.device import Device
 from lazygrad.direct.sort import WORD, SortPlan
 from lazygrad.dtype import DType, dtypes
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
+from lazygrad.oracle.evaluate import evaluate
 from tests.helpers import needs
 
 from .kernels import add, load, plain, random_contents, run, sink, store

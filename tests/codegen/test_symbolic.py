@@ -6,11 +6,11 @@ import pytest
 
 from lazygrad import Tensor
 from lazygrad.codegen.lowering.lower import lower
-from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.config import Context
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp, Variable
+from lazygrad.oracle.evaluate import evaluate
 
 from .kernels import (
     equal,

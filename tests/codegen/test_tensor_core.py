@@ -13,13 +13,13 @@ from lazygrad import Tensor
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import KernelOptError, Loops, Opt, OptOps, apply_opt, apply_opts, choose
-from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.config import Context
 from lazygrad.device import Device
 from lazygrad.dtype import dtypes
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
+from lazygrad.oracle.evaluate import evaluate
 from lazygrad.renderer.llvmir import LLVMRenderer, target
 from lazygrad.renderer.python import DOTS
 from lazygrad.runtime._llvm import CrossCompiler

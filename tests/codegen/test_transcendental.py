@@ -17,9 +17,9 @@ from scipy.special import erf
 
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.legalizing.decompose import decompose
-from lazygrad.codegen.legalizing.legalize import legalize
 from lazygrad.codegen.legalizing.products import form_multiply_add
 from lazygrad.codegen.legalizing.transcendental import BOUNDS, DECOMPOSITIONS
+from lazygrad.codegen.passes import legalize
 from lazygrad.device import Buffer, Device
 from lazygrad.dtype import DType, dtypes
 from lazygrad.ir.ops import Ops, execute

@@ -6,7 +6,6 @@ import pytest
 
 from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts
-from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.codegen.vectorizing.vectorize import vectorize
 from lazygrad.config import Context
 from lazygrad.dtype import dtypes
@@ -14,6 +13,7 @@ from lazygrad.ir.args import AxisType
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp, Variable
+from lazygrad.oracle.evaluate import evaluate
 from lazygrad.target import Target
 from tests.helpers import needs
 

@@ -10,10 +10,10 @@ from lazygrad import Context
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import KernelOptError, Opt, OptOps, apply_opts, choose
-from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops
 from lazygrad.ir.loops_text import loops_text
+from lazygrad.oracle.evaluate import evaluate
 from lazygrad.renderer.cstyle import CUDARenderer
 from lazygrad.runtime._cuda_compiler import CUDACompiler
 from lazygrad.target import launch_of, tensor_cores_of

@@ -2,7 +2,7 @@
 
 A program gives lists of numbers. They are compared with those of device PYTHON, which is slow and exact; a
 type that a device has not is refused by name. Kernels under one optimization each are compared with what
-their AST means (`codegen/oracle/evaluate.py`).
+their AST means (`oracle/evaluate.py`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 from lazygrad import Tensor, TinyJit, Variable, dtypes, grad
 from lazygrad.codegen.opt import KernelOptError, Opt, OptOps
-from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.device import Device
 from lazygrad.dtype import DTYPES_BY_NAME, DType
 from lazygrad.ir import UOp
+from lazygrad.oracle.evaluate import evaluate
 from tests.codegen.kernels import equal, random_contents, run
 from tests.codegen.test_contraction import product
 from tests.codegen.test_opt import matmul, row_sum, softmax_rows

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor
-from lazygrad.direct.given_text import functions_in
+from lazygrad.codegen.direct_kernels import LANGUAGES
 from lazygrad.renderer import ProgramSpec
 from tests.helpers import needs, require
 
@@ -135,10 +135,10 @@ def test_one_array_as_two_inputs_is_one_parameter() -> None:
 
 
 def test_functions_that_can_be_launched() -> None:
-    assert functions_in(CUDA, "cuda") == ["add"]
-    assert functions_in('extern "C" void __global__ f(float* x) {}', "cuda") == ["f"]
-    assert functions_in("template <int N> __global__ void f(float* x) {}", "cuda") == []
-    assert functions_in("/* kernel void f() */ kernel void g(device float* x) {}", "metal") == ["g"]
+    assert LANGUAGES["cuda"].functions(CUDA) == ["add"]
+    assert LANGUAGES["cuda"].functions('extern "C" void __global__ f(float* x) {}') == ["f"]
+    assert LANGUAGES["cuda"].functions("template <int N> __global__ void f(float* x) {}") == []
+    assert LANGUAGES["metal"].functions("/* kernel void f() */ kernel void g(device float* x) {}") == ["g"]
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from lazygrad import Tensor
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import KernelOptError, Opt, OptOps, apply_opts
-from lazygrad.codegen.oracle.evaluate import evaluate
 from lazygrad.device import Buffer, Device
 from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops
+from lazygrad.oracle.evaluate import evaluate
 from lazygrad.renderer.cstyle import MetalRenderer
 from lazygrad.renderer.cstyle.dialects import metal_target
 from lazygrad.runtime import metal as runtime

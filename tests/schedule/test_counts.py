@@ -11,7 +11,7 @@ import pytest
 from bench.speed.cases import CASES
 from bench.speed.peers import with_lazygrad
 from lazygrad import Context, Tensor, dtypes
-from lazygrad.codegen.cost.price import prices_for
+from lazygrad.codegen.price import prices_for
 from lazygrad.inspection.targets import find_target
 from lazygrad.nn import demo, state
 from lazygrad.nn.optim import Adam, AdamW, Optimizer

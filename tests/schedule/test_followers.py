@@ -11,10 +11,11 @@ import pytest
 
 from lazygrad import Context, Tensor
 from lazygrad.codegen.aligned_chunks import in_chunks, shared_memory
-from lazygrad.codegen.cost.price import prices_for
+from lazygrad.codegen.lowering.lower import lowered
 from lazygrad.codegen.nests import nests_of
 from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts
-from lazygrad.codegen.select_opts import lowered, select_opts
+from lazygrad.codegen.price import prices_for
+from lazygrad.codegen.select_opts import select_opts
 from lazygrad.device import Device
 from lazygrad.ir.args import AxisType
 from lazygrad.ir.index import evaluate

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lazygrad import Context, Tensor, TinyJit
+from lazygrad.codegen.direct_kernels import LANGUAGES
 from lazygrad.device import CompileError, DeviceError, GlobalCounters
-from lazygrad.direct.given_text import functions_in
 from tests.helpers import needs
 
 C = """
@@ -118,13 +118,15 @@ def test_llvm_errors() -> None:
 
 
 def test_the_functions_of_a_text() -> None:
-    assert functions_in(C, "c") == ["norm"]
-    assert functions_in(LLVM, "llvm") == ["twice"]
-    assert functions_in(OPENCL, "opencl") == ["add"]
+    assert LANGUAGES["c"].functions(C) == ["norm"]
+    assert LANGUAGES["llvm"].functions(LLVM) == ["twice"]
+    assert LANGUAGES["opencl"].functions(OPENCL) == ["add"]
     marked = "__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void f(__global int* x) {}"
-    assert functions_in(marked, "opencl") == ["f"]
-    assert functions_in('extern "C" __global__ void __launch_bounds__(32) f(float* x) {}', "cuda") == ["f"]
-    assert functions_in("kernel void f(device float* x [[buffer(0)]]) {}", "metal") == ["f"]
+    assert LANGUAGES["opencl"].functions(marked) == ["f"]
+    assert LANGUAGES["cuda"].functions('extern "C" __global__ void __launch_bounds__(32) f(float* x) {}') == [
+        "f"
+    ]
+    assert LANGUAGES["metal"].functions("kernel void f(device float* x [[buffer(0)]]) {}") == ["f"]
 
 
 def test_a_language_needs_its_device() -> None:

@@ -360,4 +360,4 @@ def test_nests_are_not_searched():
     found = beam.tune(Device["CPU"], kernel.ast, 2)
     assert (found.name, found.opts) == ("r_4_5_and_E_70", ())
     with Context(BEAM=1):
-        assert beam.opts_for(Device["CPU"], kernel.ast) is None
+        assert beam.searched(Device["CPU"], kernel.ast) is None

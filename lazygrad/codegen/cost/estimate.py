@@ -13,6 +13,7 @@ from ...ir.linear import in_loops
 from ...ir.nest import ranges_of
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp, toposort
+from ...ir.walks import of_op
 from ...renderer import Estimates
 from ...shape import smin
 from ...shape.sizes import vmax
@@ -49,7 +50,7 @@ def executed(uops: Sequence[UOp]) -> int:
     More than `estimate` says where a program computes something again that it could have kept.
     """
     addresses = toposort(
-        [index for node in uops if node.op is Ops.INDEX for index in node.src[1:]],
+        [index for node in of_op(uops, Ops.INDEX) for index in node.src[1:]],
         lambda node: () if node.op is Ops.LOAD else node.src,
     )
     beside = set(addresses)

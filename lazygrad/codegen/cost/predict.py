@@ -17,6 +17,7 @@ from ...ir.linear import in_loops
 from ...ir.ops import ELEMENTWISE, LANEWISE, OPS, Ops, execute
 from ...ir.own import MOST_TURNS
 from ...ir.uop import UOp
+from ...ir.walks import has_op, of_op
 from ...target import Core, Launch, Target
 from ..expressions.ranges import data_dependent
 from .cost_model import PRODUCTS, Loop, cycles, guessing, issued
@@ -32,7 +33,7 @@ TURNS_OF_A_WHILE = 16
 def predict(uops: Sequence[UOp], target: Target) -> float:
     """About how many cycles the program takes."""
     loops = _walk(uops, target)
-    if any(u.op is Ops.SPECIAL for u in uops):
+    if has_op(uops, Ops.SPECIAL):
         return issued(loops, target) * _waves(uops, target.launch)
     return cycles(loops, target)
 
@@ -42,7 +43,7 @@ def _walk(uops: Sequence[UOp], target: Target) -> list[Loop]:
     moves = _Moves(uops)
     top = now = Loop()
     loops, loop_of = [top], dict[UOp, Loop]()
-    local = {u.arg[0]: u for u in uops if u.op is Ops.SPECIAL}
+    local = {u.arg[0]: u for u in of_op(uops, Ops.SPECIAL)}
     branches: list[Loop] = []
     by_data = data_dependent(uops)
     streams: dict[Alike, list[tuple[int, int]]] = {}
@@ -68,14 +69,15 @@ def _walk(uops: Sequence[UOp], target: Target) -> list[Loop]:
             now.accumulators += _instructions(u.src[0], target)
             now.waits = max(now.waits, _latency(u.src[1], target.core))
         elif u.op in (Ops.LOAD, Ops.STORE):
-            value = u if u.op is Ops.LOAD else u.src[1]
+            load = u.op is Ops.LOAD
+            value = u if load else u.src[1]
             count = _instructions(value, target)
             if len(u.src[0].src) > 2 and value.dtype.count > 1:  # some lanes only
-                count *= MASK if target.has_masks or u.op is Ops.LOAD else target.core.masked
-            if u.op is Ops.LOAD and u.src[0].src[1].dtype.count > 1:  # a gather: each lane by itself
+                count *= MASK if target.has_masks or load else target.core.masked
+            if load and u.src[0].src[1].dtype.count > 1:  # a gather: each lane by itself
                 now.load(u.dtype.count)
                 now.compute(2.0 * u.dtype.count)
-            elif u.op is Ops.LOAD:
+            elif load:
                 now.load(count)
             else:
                 now.store(count)

@@ -21,6 +21,7 @@ from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.rewrite import graph_rewrite, same_value, transform
 from ...ir.uop import UOp, toposort
+from ...ir.walks import has_op
 from .lanes import broadcast
 
 
@@ -41,7 +42,7 @@ def checked_where(value: UOp, conditions: Callable[[UOp], UOp]) -> UOp:
             return None
         return node.replace(src=(src[0], implied_where(conditions(node), src[1]), *src[2:]))
 
-    if not any(node.op is Ops.CHECK for node in value.toposort()):
+    if not has_op(value.toposort(), Ops.CHECK):
         return value
     return transform(value, conditional, "checked where", rebuild=index.rebuild)
 
@@ -71,7 +72,7 @@ def short_conditions(sink: UOp) -> UOp:
 
 def without_checks(sink: UOp) -> UOp:
     """The same loops (form 3), each CHECK its value: as they are where nothing is checked."""
-    if not any(node.op is Ops.CHECK for node in sink.toposort()):
+    if not has_op(sink.toposort(), Ops.CHECK):
         return sink
     return graph_rewrite(sink, unchecked, name="without checks")
 

@@ -1,4 +1,4 @@
-"""Sums of products of narrow numbers: what instructions for them (TC) compute."""
+"""Narrow numbers, and sums of their products: what instructions for them (TC) compute."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from ...dtype import DType, dtypes
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 
+#: Floats narrower than float32.
+NARROW = (dtypes.float16, dtypes.bfloat16, dtypes.fp8e4m3, dtypes.fp8e5m2)
 #: The types that another one holds all values of.
 _HELD = {
     dtypes.bfloat16: (dtypes.bfloat16, dtypes.fp8e4m3, dtypes.fp8e5m2),

@@ -16,6 +16,7 @@ from ...ir.nest import ranges_of, scan_ranges, scan_values, stage_stores
 from ...ir.ops import COMPARISONS, Ops, start_value
 from ...ir.rewrite import transform
 from ...ir.uop import UOp, toposort
+from ...ir.walks import has_op, of_op
 
 #: The kinds of range that `vectorize` turns into lanes and registers.
 IN_REGISTERS = frozenset((AxisType.UPCAST, AxisType.UNROLL))
@@ -57,7 +58,7 @@ def _in_ranges(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         return None
     if node.op is Ops.REDUCE or node.op is Ops.STAGE:
         kept = 1 if node.op is Ops.REDUCE else 1 + len(stage_stores(node))
-        closed = [r for s in src[kept:] for r in toposort((s,), _above_ranges) if r.op is Ops.RANGE]
+        closed = [r for s in src[kept:] for r in of_op(toposort((s,), _above_ranges), Ops.RANGE)]
         single = node.op is Ops.REDUCE and not closed
         return src[0] if single else UOp(node.op, node.dtype, (*src[:kept], *closed), node.arg)
     if node.op is Ops.SCAN:
@@ -65,7 +66,7 @@ def _in_ranges(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         along = [r for s in src[values:] for r in _slowest_first(s)]
         return UOp(node.op, node.dtype, (*src[:values], *along), node.arg) if along else neutral(node)
     if node.op is Ops.LOAD:
-        turns = [r for r in toposort(src[1:], _above_ranges) if r.op is Ops.RANGE]
+        turns = of_op(toposort(src[1:], _above_ranges), Ops.RANGE)
         return node.replace(src=(src[0], *turns))
     return UOp(node.op, node.dtype, src[:2]) if src[2:] == (index.TRUE,) else None
 
@@ -79,7 +80,7 @@ def only_where(store: UOp, *conditions: UOp) -> UOp:
 
 def _slowest_first(place: UOp) -> list[UOp]:
     """The ranges of a place that loops walk in order, by how far a step of each moves it."""
-    found = [r for r in toposort((place,)) if r.op is Ops.RANGE]
+    found = of_op(toposort((place,)), Ops.RANGE)
     return sorted(found, key=lambda r: -(stride(place, r) or 0))
 
 
@@ -90,7 +91,7 @@ def neutral(node: UOp) -> UOp:
 
 def scanned_ranges(nodes: Iterable[UOp]) -> set[UOp]:
     """The loops that some SCAN runs along."""
-    return {r for node in nodes if node.op is Ops.SCAN for r in scan_ranges(node)}
+    return {r for node in of_op(nodes, Ops.SCAN) for r in scan_ranges(node)}
 
 
 # *** how accesses move along a range
@@ -131,7 +132,7 @@ def _step_of_indices(expression: UOp, r: UOp) -> int | None:
 
 def is_computed(expression: UOp) -> bool:
     """Whether an index expression is made of loaded values."""
-    return any(node.op is Ops.LOAD for node in expression.toposort())
+    return has_op(expression.toposort(), Ops.LOAD)
 
 
 def in_order(sink: UOp) -> bool:
@@ -168,7 +169,7 @@ def typical(size: UOp) -> int:
 
 def data_dependent(nodes: Sequence[UOp]) -> set[UOp]:
     """The choices, of nodes in topological order, whose condition depends on what is loaded."""
-    choices = {node for node in nodes if node.op is Ops.WHERE}
+    choices = set(of_op(nodes, Ops.WHERE))
     if not choices:
         return choices
     loaded: set[UOp] = set()

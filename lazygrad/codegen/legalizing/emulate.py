@@ -13,8 +13,9 @@ from ...dtype import DType, PtrDType, dtypes
 from ...ir.ops import ALU, COMPARISONS, Ops
 from ...ir.uop import UOp
 from ...renderer import Renderer
+from ..expressions.narrow import NARROW
 
-NARROW = (dtypes.float16, dtypes.bfloat16, dtypes.fp8e4m3, dtypes.fp8e5m2)
+_FP8 = (dtypes.fp8e4m3, dtypes.fp8e5m2)
 #: Ops whose result is one of their sources, or exact: nothing to round.
 _EXACT = frozenset((Ops.NEG, Ops.MAX, Ops.MIN, Ops.WHERE, Ops.TRUNC, Ops.FMOD))
 
@@ -115,7 +116,7 @@ class Emulation:
         exact = (
             source is dtypes.bool
             or source is target
-            or (source in (dtypes.fp8e4m3, dtypes.fp8e5m2) and _holds(target))
+            or (source in _FP8 and target not in _FP8)  # half and bfloat16 have every value of both
         )
         return value if exact else self.rounded(value, target)
 
@@ -126,11 +127,6 @@ class Emulation:
             word = target.scalar_type if target.scalar_type in self.stored else _word(target.scalar_type)
             return self.decode(value.bitcast(word), target.scalar_type)
         return value.bitcast(target)
-
-
-def _holds(target: DType) -> bool:
-    """Whether a type has every value of both fp8s."""
-    return target in (dtypes.float16, dtypes.bfloat16)
 
 
 def _word(scalar: DType) -> DType:

@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ...dtype import dtypes
-from ...ir.linear import CLOSING, OPENING, in_order_of_head, is_declared
+from ...ir.linear import LinearWriter
+from ...ir.nest import operands
 from ...ir.ops import Ops
 from ...ir.rewrite import transform
 from ...ir.uop import UOp, toposort
+from ...ir.walks import of_op
 from ...renderer import Renderer
 from ..expressions.constants import fold, is_zero, lane_values
 from .decompose import decomposed
@@ -51,8 +53,7 @@ def _terms_of_reductions(order: Sequence[UOp], uses: Counter[UOp]) -> set[UOp]:
     found: set[UOp] = set()
     for node in reversed(order):
         if node in found or (node.op is Ops.REDUCE and node.arg is Ops.ADD):
-            terms = node.src[:1] if node.op is Ops.REDUCE else node.src
-            found.update([term for term in terms if term.op is Ops.ADD and uses[term] == 1])
+            found.update([term for term in operands(node) if term.op is Ops.ADD and uses[term] == 1])
     return found
 
 
@@ -136,7 +137,7 @@ def form_sums(program: list[UOp], renderer: Renderer) -> list[UOp]:
 
     where nothing else needs the product. For MAX and MIN, and for bools, what stands for them is written.
     """
-    assigned = [node.src for node in program if node.op is Ops.ASSIGN and len(node.src[1].src) == 2]
+    assigned = [node.src for node in of_op(program, Ops.ASSIGN) if len(node.src[1].src) == 2]
     if not assigned:
         return program
     uses = Counter([source for node in program for source in node.src])
@@ -156,25 +157,15 @@ def form_sums(program: list[UOp], renderer: Renderer) -> list[UOp]:
             merged |= product
     if not formed:
         return program
-    head: dict[UOp, None] = {}
-    body: list[UOp] = []
-    visible: list[set[UOp]] = [set()]  # what stands in each loop or branch that is open
+    written = LinearWriter()
     for node in program:
         steps = [node]
         if node in formed:
-            steps = toposort((formed[node],), done=known[node].union(*visible))
+            steps = toposort((formed[node],), done=known[node] | written.visible)
         elif node.op is Ops.ASSIGN and node.src[1] in formed:
             steps = [node.replace(src=(node.src[0], formed[node.src[1]]))]
         elif node in merged:
             continue
         for step in steps:
-            if is_declared(step):
-                head[step] = None
-            else:
-                body.append(step)
-        if node.op in CLOSING:
-            visible.pop()
-        visible[-1].update(steps)
-        if node.op in OPENING:
-            visible.append(set())
-    return in_order_of_head(head) + body
+            written.add(step)
+    return written.listed()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...dtype import DType
 from ...ir.index import bounds, note_bounds
-from ...ir.nest import scan_values
+from ...ir.nest import operands
 from ...ir.ops import LANEWISE, Ops
 from ...ir.rewrite import as_it_is, transform
 from ...ir.uop import UOp
@@ -93,10 +93,8 @@ def _split_store(store: UOp, renderer: Renderer) -> list[UOp]:
 
 def _split(node: UOp, src: tuple[UOp, ...]) -> UOp:
     scalar = node.dtype.scalar_type
-    vectors = src  # but for the ranges of a REDUCE or SCAN
-    if node.op in (Ops.REDUCE, Ops.SCAN):
-        vectors = src[:1] if node.op is Ops.REDUCE else scan_values(node.replace(src=src))
-    rest = src[len(vectors) :]
+    count = len(operands(node))
+    vectors, rest = src[:count], src[count:]
     lanes = []
     for i in range(node.dtype.count):
         own = tuple([lane_of(s, i) for s in vectors])

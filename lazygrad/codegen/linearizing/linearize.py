@@ -21,9 +21,11 @@ from typing import Any
 
 from ...dtype import DType, PtrDType, dtypes
 from ...ir.index import bounds
-from ...ir.linear import CLOSING, OPENING, in_order_of_head, is_declared
+from ...ir.linear import LinearWriter, is_declared
 from ...ir.nest import (
     Block,
+    Guard,
+    closed_ranges,
     is_begun,
     is_pipelined,
     is_shared,
@@ -36,9 +38,10 @@ from ...ir.nest import (
 from ...ir.ops import ELEMENTWISE, Ops, start_value
 from ...ir.reports import FAILED, FOUND, WORDS, report_memory
 from ...ir.uop import UOp, toposort
+from ...ir.walks import has_op, of_op
 from ..expressions.constants import lane_of
 from ..legalizing.products import is_of_warps
-from .leader_thread import Guard, guard_leader_thread
+from ..opt.grids import grids
 from .nest_sums import Chain, is_float_sum, late_sums
 
 
@@ -58,17 +61,14 @@ def untouched(buffer: UOp, renderer: Any) -> UOp:
     return buffer.replace(dtype=dtypes.uint8.ptr(dtype.size * dtype.base.itemsize))
 
 
-class _Writer:
+class _Writer(LinearWriter):
     """Writes the items of a loop nest in order; `made` holds what each node of form 6 is in the list."""
 
     def __init__(self, renderer: Any) -> None:
+        super().__init__()
         self.renderer = renderer
         self.made: dict[UOp, UOp] = {}
-        self.head: dict[UOp, None] = {}
-        self.body: list[UOp] = []
         self.emitted: set[UOp] = set()  # all of the body
-        self.visible: set[UOp] = set()  # what of it stands in a loop or branch that is open
-        self.scopes: list[list[UOp]] = [[]]  # the same, of each
         self.accumulators = 0
         self.loaded: set[UOp] = set()  # the INDEXes that are read through
         self.waits = False  # whether copies are fetched, which threads wait for
@@ -82,30 +82,31 @@ class _Writer:
 
     def program(self, sink: UOp, arguments: Iterable[UOp]) -> list[UOp]:
         nodes = sink.toposort()
-        touched = {node.arg for node in nodes if node.op is Ops.DEFINE_GLOBAL}
+        touched = {node.arg for node in of_op(nodes, Ops.DEFINE_GLOBAL)}
         for buffer in arguments:
             if buffer.arg not in touched:
                 self.declare(untouched(buffer, self.renderer))
-        self.loaded = {node.src[0] for node in nodes if node.op is Ops.LOAD}
-        self.loaded |= {node.src[1] for node in nodes if node.op is Ops.FETCH}
-        self.loaded |= {place for node in nodes if node.op is Ops.WMMA for place in node.src}
+        self.loaded = {node.src[0] for node in of_op(nodes, Ops.LOAD)}
+        self.loaded |= {node.src[1] for node in of_op(nodes, Ops.FETCH)}
+        self.loaded |= {place for node in of_op(nodes, Ops.WMMA) for place in node.src}
         grid = self.renderer is not None and self.renderer.target.grid
-        self.waits = grid and any(node.op is Ops.FETCH for node in nodes)
-        if any(node.op is Ops.WMMA for node in nodes):
+        self.waits = grid and has_op(nodes, Ops.FETCH)
+        if has_op(nodes, Ops.WMMA):
             self.matrices = {node for node in nodes if is_of_warps(node)}
         self.updates = updates_in_branches(nodes)
         self.deferred = {node for update in self.updates.values() for node in update}
         uses = Counter(source for node in nodes for source in node.src if source in self.loaded)
         self.loaded -= {store.src[0] for store in self.updates if uses[store.src[0]] == 2}
         body = loop_nest(sink)
-        guard_leader_thread(body)
-        if self.renderer is not None:
+        if grid:
+            grids().guard(body)
+        if self.renderer is not None and has_op(nodes, Ops.REDUCE):
             for chain in late_sums(body, nodes, self.renderer.target):
                 self.late.update(dict.fromkeys(chain, chain))
                 for level in chain:
                     self.late_in.setdefault(level.src[1], []).append(level)
         self.block(body)
-        return in_order_of_head(self.head) + self.body
+        return self.listed()
 
     # *** writing
 
@@ -114,15 +115,8 @@ class _Writer:
         for source in node.src:
             if is_declared(source):
                 self.declare(source)
-        self.body.append(node)
+        self.add(node)
         self.emitted.add(node)
-        if node.op in CLOSING:
-            self.visible.difference_update(self.scopes.pop())
-        else:
-            self.visible.add(node)
-            self.scopes[-1].append(node)
-        if node.op in OPENING:
-            self.scopes.append([])
         return node
 
     def declare(self, node: UOp) -> UOp:
@@ -274,7 +268,7 @@ class _Writer:
         """The accumulator of a REDUCE or SCAN, a level of `whole`, with the value that changes nothing."""
         start = start_value(reduce.arg, reduce.dtype.scalar())
         initial = self.declare(_same_in_all_lanes(reduce.dtype, start))
-        closed = whole.src[1:] if whole.op is Ops.REDUCE else scan_ranges(whole)
+        closed = closed_ranges(whole) or scan_ranges(whole)
         ranges = [self.loop(r) for r in closed if r.src[0] in self.made or is_declared(r.src[0])]
         self.made[reduce] = self.accumulator(initial, ranges)
         if reduce.op is Ops.SCAN and is_float_sum(reduce):
@@ -436,9 +430,9 @@ def updates_in_branches(nodes: list[UOp]) -> dict[UOp, list[UOp]]:
     processor that foresees the branch begins it earlier.
     """
     updated: dict[UOp, UOp] = {
-        node.src[0]: node for node in nodes if node.op is Ops.STORE and _condition(node) is not None
+        node.src[0]: node for node in of_op(nodes, Ops.STORE) if _condition(node) is not None
     }
-    loads = [node for node in nodes if node.op is Ops.LOAD and node.src[0] in updated]
+    loads = [node for node in of_op(nodes, Ops.LOAD) if node.src[0] in updated]
     if not loads:
         return {}
     uses = Counter(source for node in nodes for source in node.src)

@@ -41,18 +41,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...dtype import dtypes
 from ...ir import index
 from ...ir.args import RangeArg
-from ...ir.nest import Block
+from ...ir.nest import Block, free_numbers
 from ...ir.ops import Ops
 from ...ir.rewrite import transform
 from ...ir.uop import UOp
+from ...ir.walks import of_op
 from ...target import Target
-from ..legalizing.emulate import NARROW
+from ..expressions.narrow import NARROW
 from ..legalizing.products import is_masked_product, is_of_warps
 
 #: How many turns of a loop add to one accumulator, and how many of its totals to the next one.
@@ -76,7 +77,7 @@ def nest_sums(sink: UOp, target: Target) -> UOp:
     """
     nodes = sink.toposort()
     nest = _Nest(nodes)
-    beside = Counter(node.src[1:] for node in nodes if node.op is Ops.REDUCE)
+    beside = Counter(node.src[1:] for node in of_op(nodes, Ops.REDUCE))
     for node in nodes:
         if node.op is Ops.REDUCE and is_float_sum(node) and not is_of_warps(node.src[0]):
             nest.cut(node.src[1:], fill_registers(node.src[0], beside[node.src[1:]], target))
@@ -97,8 +98,8 @@ def fill_registers(value: UOp, sums: int, target: Target) -> bool:
 class _Nest:
     """The loops that take the places of ranges, and what they count together."""
 
-    def __init__(self, nodes: Iterable[UOp]) -> None:
-        self.fresh = 1 + max((node.arg.id for node in nodes if node.op is Ops.RANGE), default=0)
+    def __init__(self, nodes: Sequence[UOp]) -> None:
+        self.fresh = free_numbers(nodes)[0]
         self.segments: dict[UOp, list[Piece]] = {}  # outermost first
         self.offsets: dict[UOp, UOp] = {}
         self.changed = False
@@ -208,7 +209,7 @@ def late_sums(body: Block, nodes: Sequence[UOp], target: Target) -> list[Chain]:
 
 def _sums_of_sums(nodes: Sequence[UOp]) -> dict[UOp, UOp]:
     """The sum that adds up the results of another, and is all that uses them."""
-    sums = [node for node in nodes if node.op is Ops.REDUCE and is_float_sum(node)]
+    sums = [node for node in of_op(nodes, Ops.REDUCE) if is_float_sum(node)]
     asked = set(sums)
     uses = Counter(source for node in nodes for source in node.src if source in asked)
     return {

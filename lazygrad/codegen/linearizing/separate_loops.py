@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from ...ir import index
 from ...ir.args import RangeArg
-from ...ir.nest import closed_ranges, ranges_of, stage_stores
+from ...ir.nest import closed_ranges, free_numbers, ranges_of, stage_stores
 from ...ir.ops import Ops
 from ...ir.rewrite import transform
 from ...ir.uop import UOp
@@ -51,8 +51,7 @@ def _separate_once(sink: UOp) -> UOp:
     nodes = sink.toposort()
     if not any_shared(nodes):
         return sink
-    fresh = 1 + max((node.arg.id for node in nodes if node.op is Ops.RANGE), default=0)
-    memory = 1 + max((node.arg for node in nodes if node.op is Ops.DEFINE_LOCAL), default=0)
+    fresh, memory = free_numbers(nodes)
     filled: set[UOp] = set()
     around_of: dict[UOp, frozenset[UOp]] = {}
     own: dict[tuple[UOp, frozenset[UOp]], UOp] = {}

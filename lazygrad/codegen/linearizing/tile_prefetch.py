@@ -33,6 +33,7 @@ from ...ir.args import AxisType
 from ...ir.linear import bytes_of, in_loops, iterations_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ...ir.walks import of_op
 from ...target import Target
 
 #: A step asks for so many lines at most, and there are at most so many steps for each line.
@@ -100,8 +101,8 @@ def tile_prefetches(uops: Sequence[UOp], target: Target) -> dict[UOp, Ask]:
         elif node.op in _PRODUCTS and around:
             products[around[-1]] += 1
     found: dict[UOp, Ask] = {}
-    for memory in dict.fromkeys(node.src[0].src[0] for node in paths if node.op is Ops.LOAD):
-        loads = [node for node in paths if node.op is Ops.LOAD and node.src[0].src[0] is memory]
+    for memory in dict.fromkeys(node.src[0].src[0] for node in of_op(paths, Ops.LOAD)):
+        loads = [node for node in of_op(paths, Ops.LOAD) if node.src[0].src[0] is memory]
         read = max(
             loads, key=lambda node: math.prod(map(iterations_of, paths[node]))
         )  # the first of most turns

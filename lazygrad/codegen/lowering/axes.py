@@ -18,10 +18,11 @@ from typing import NamedTuple
 from ...dtype import dtypes
 from ...ir import index
 from ...ir.args import AxisType, KernelInfo, RangeArg
-from ...ir.nest import closed_ranges, ranges_of, scan_ranges, scan_values
+from ...ir.nest import closed_ranges, operands, ranges_of, scan_ranges
 from ...ir.ops import COMPARISONS, Ops
 from ...ir.rewrite import transform
 from ...ir.uop import UOp, toposort
+from ...ir.walks import of_op
 from ...shape import size_text
 from ..expressions.ranges import only_where
 
@@ -46,11 +47,11 @@ def arrange(stores: Sequence[Store], outputs: Sequence[UOp], prefix: str) -> UOp
         roots, order = shared, toposort(shared)
     kinds = output_axis_types(order, stores, outputs)
     owners = {r: frozenset(i for i, store in enumerate(stores) if r in store.axes) for r in outputs}
-    scanned = {r for node in order if node.op is Ops.SCAN for r in scan_ranges(node)}
-    filling = [r for node in order if node.op is Ops.STAGE for r in closed_ranges(node)]
+    scanned = {r for node in of_op(order, Ops.SCAN) for r in scan_ranges(node)}
+    filling = [r for node in of_op(order, Ops.STAGE) for r in closed_ranges(node)]
     runs = [
         *_output_runs(outputs, kinds, owners, scanned),
-        *dict.fromkeys(node.src[1:] for node in order if node.op is Ops.REDUCE),
+        *dict.fromkeys(node.src[1:] for node in of_op(order, Ops.REDUCE)),
         *((r,) for r in filling),
     ]
     joined = join_axes(index_expressions(order), runs)
@@ -82,8 +83,8 @@ def kernel_axes(sink: UOp) -> tuple[AxisType, ...]:
 
 def _outermost_first(sink: UOp) -> list[UOp]:
     nodes = sink.toposort()
-    filling = {r for node in nodes if node.op is Ops.STAGE for r in closed_ranges(node)}
-    return sorted((n for n in nodes if n.op is Ops.RANGE and n not in filling), key=_nesting)
+    filling = {r for node in of_op(nodes, Ops.STAGE) for r in closed_ranges(node)}
+    return sorted((n for n in of_op(nodes, Ops.RANGE) if n not in filling), key=_nesting)
 
 
 def _name(prefix: str, ranges: Iterable[UOp]) -> str:
@@ -105,7 +106,7 @@ def share_reduce_loops(roots: list[UOp], order: Sequence[UOp]) -> list[UOp]:
     The level of a reduction is one more than that of any it needs from outside of its own loop. Loops of one
     level never wait for each other, so joining them makes no circle.
     """
-    reduces = [node for node in order if node.op is Ops.REDUCE]
+    reduces = of_op(order, Ops.REDUCE)
     if len(reduces) < 2:
         return roots
     level = _levels(order)
@@ -194,10 +195,7 @@ def index_expressions(order: Iterable[UOp]) -> list[UOp]:
         if node.op in COMPARISONS and node.src[0].dtype is dtypes.index:
             found[node] = None
             continue
-        sources = node.src
-        if node.op is Ops.REDUCE or node.op is Ops.SCAN:
-            sources = node.src[:1] if node.op is Ops.REDUCE else scan_values(node)
-        for source in sources:
+        for source in operands(node):
             if source.dtype is dtypes.index and source.op is not Ops.CONST:
                 found[source] = None
     return list(found)
@@ -267,7 +265,7 @@ def _factor_ranges(expressions: list[UOp], whole: UOp, number: int) -> tuple[UOp
     if size.op is not Ops.CONST:
         return None
     touched = [e for e in expressions if whole in ranges_of(e)]
-    divided = [node for node in toposort(touched) if node.op in (Ops.IDIV, Ops.MOD) and node.src[0] is whole]
+    divided = [node for node in of_op(toposort(touched), Ops.IDIV, Ops.MOD) if node.src[0] is whole]
     divisors = {node.src[1].arg for node in divided if node.src[1].op is Ops.CONST}
     for divisor in sorted(divisors, reverse=True):
         if size.arg % divisor:

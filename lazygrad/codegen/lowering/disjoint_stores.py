@@ -18,6 +18,7 @@ from ...ir.nest import loops_around, ranges_of
 from ...ir.ops import Ops
 from ...ir.rewrite import transform
 from ...ir.uop import UOp
+from ...ir.walks import of_op
 from ...target import Target
 from ..expressions.ranges import is_computed, substitute_ranges
 
@@ -27,7 +28,7 @@ def disjoint_threads(sink: UOp, target: Target) -> UOp:
     if not target.grid or not any(is_computed(_address(store)) for store in sink.src):
         return sink
     order = sink.toposort()
-    loops = [node for node in order if node.op is Ops.RANGE and node.arg.kind is AxisType.LOOP]
+    loops = [node for node in of_op(order, Ops.RANGE) if node.arg.kind is AxisType.LOOP]
     apart = [r for r in loops if _is_disjoint(r, sink, order)]
     return _in_threads(sink, frozenset(apart)) if apart else sink
 
@@ -64,7 +65,7 @@ def _never_meet(r: UOp, store: UOp) -> bool:
 def _reads_its_own(store: UOp, order: list[UOp]) -> bool:
     """Whether what is stored reads the memory that it is stored in at the same place only."""
     memory, place = store.src[0].src[0], store.src[0].src[1]
-    reads = [n for n in order if n.op is Ops.INDEX and n.src[0] is memory and n is not store.src[0]]
+    reads = [n for n in of_op(order, Ops.INDEX) if n.src[0] is memory and n is not store.src[0]]
     return all(read.src[1] is place for read in reads)
 
 

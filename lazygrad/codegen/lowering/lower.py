@@ -12,11 +12,12 @@ left.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from ...dtype import dtypes
 from ...ir import index
-from ...ir.args import AxisType, RangeArg
+from ...ir.args import AxisType
 from ...ir.index import FALSE, TRUE, conjuncts, sint
 from ...ir.nest import ranges_of
 from ...ir.ops import ELEMENTWISE, Ops, start_value
@@ -27,6 +28,7 @@ from ...shape import Shape, shape_of, shape_text
 from ...simplify import fold
 from ...simplify.validity import beyond, simplified
 from ..expressions.checks import implied_where, only_checked
+from ..expressions.ranges import make_range
 from .axes import Store, arrange
 from .computed_indices import computed_index
 
@@ -34,6 +36,15 @@ Indices = tuple[UOp, ...]
 #: (node, indices, the condition under which anything is asked: memory may only be read where it holds)
 Key = tuple[UOp, Indices, UOp]
 ZERO = index.const(0)
+#: Loops of so many kernels are remembered: as many as long plans have.
+REMEMBERED = 256
+
+
+def lowered(ast: UOp) -> UOp:
+    """The loops of a kernel AST, remembered for a while: the plan asks how long kernels take just before they
+    are compiled. Who watches rewrites sees them each time.
+    """
+    return lower(ast) if watched() else _lowered(ast)
 
 
 def lower(ast: UOp) -> UOp:
@@ -81,13 +92,9 @@ def _output_axes(shapes: list[Shape]) -> list[UOp]:
             raise ValueError(
                 f"along one axis all stores have one size or 1, not {', '.join(map(shape_text, shapes))}"
             )
-        axes.append(_range(large[0], number, AxisType.GLOBAL))
+        axes.append(make_range(large[0], number, AxisType.GLOBAL))
         number += 1
     return axes
-
-
-def _range(size: sint, number: int, kind: AxisType) -> UOp:
-    return UOp(Ops.RANGE, dtypes.index, (index.as_index(size),), RangeArg(number, kind))
 
 
 def _store(indexer: Indexer, store: UOp, axes: Indices) -> Store:
@@ -120,7 +127,7 @@ def _scatter(indexer: Indexer, store: UOp, axes: Indices, own: frozenset[UOp]) -
         some = [index.less(ZERO, axis.src[0]) for axis in same_place]
         access = _access(buffer, access.src[1], index.all_of((*access.src[2:], *some)))
     elif same_place and combine is not None:
-        inner = [indexer.reduce_range(axis.src[0]) for axis in same_place]
+        inner = [indexer.fresh(axis.src[0]) for axis in same_place]
         stored = index.substitute((stored,), dict(zip(same_place, inner, strict=True)))[stored]
         stored = UOp(Ops.REDUCE, stored.dtype, (stored, *inner), combine)
     if combine is not None:
@@ -137,6 +144,9 @@ def _access(buffer: UOp, place: UOp, valid: UOp) -> UOp:
 
 
 # *** values
+
+
+_lowered = functools.lru_cache(REMEMBERED)(lower)
 
 
 class Indexer:
@@ -178,13 +188,10 @@ class Indexer:
         """A computed index as index arithmetic, and whether it is inside of [0, size)."""
         return computed_index(self.value(where, indices), size)
 
-    def reduce_range(self, size: sint) -> UOp:
-        """A fresh range for a reduction."""
-        return self._fresh(size, AxisType.REDUCE)
-
-    def _fresh(self, size: sint, kind: AxisType) -> UOp:
+    def fresh(self, size: sint, kind: AxisType = AxisType.REDUCE) -> UOp:
+        """A range that nothing else has."""
         self.number += 1
-        return _range(size, self.number - 1, kind)
+        return make_range(size, self.number - 1, kind)
 
     def _needs(self, node: UOp, indices: Indices, where: UOp) -> tuple[tuple[Key, ...], Any]:
         """What must be known first: nodes at indices; and what `_make` wants to remember."""
@@ -204,7 +211,7 @@ class Indexer:
         if op is Ops.REDUCE_AXIS:
             self.reduces = True
             sizes = shape_of(node.src[0])
-            ranges = {a: self.reduce_range(sizes[a]) for a in node.arg.axes if sizes[a] != 1}
+            ranges = {a: self.fresh(sizes[a]) for a in node.arg.axes if sizes[a] != 1}
             inner = tuple([ranges.get(a, i) for a, i in enumerate(indices)])
             inside = index.all_of((where, _have_iterations(tuple(ranges.values()))))
             return ((node.src[0], inner, inside),), tuple(ranges.values())
@@ -230,7 +237,7 @@ class Indexer:
             return ((node.src[0], indices, where),), None
         if (node, others, where) not in self.rows:
             memory = UOp(Ops.DEFINE_LOCAL, node.dtype.ptr(size), (), len(self.rows))
-            self.rows[node, others, where] = memory, self._fresh(size, AxisType.LOOP)
+            self.rows[node, others, where] = memory, self.fresh(size, AxisType.LOOP)
         row = self.rows[node, others, where]
         return ((node.src[0], (*indices[:axis], row[1], *indices[axis + 1 :]), where),), row
 
@@ -253,7 +260,7 @@ class Indexer:
                 "a linear recurrence is read along a loop over its axis; store it first"
             )
         self.reduces = True
-        step = self.reduce_range(size)
+        step = self.fresh(size)
         return ((node.src[0], (*indices[:axis], step, *indices[axis + 1 :]), where),), (at, step)
 
     def _runs_along(self, at: UOp, size: sint, others: Indices) -> bool:

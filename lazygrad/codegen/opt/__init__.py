@@ -9,7 +9,6 @@ from .moves.groups import Group, GroupTop
 from .moves.inline import Inline
 from .moves.k_blocks import KBlocks
 from .moves.loops import Axis, Loops
-from .moves.multi_buffer import MultiBuffer
 from .moves.stage import Stage
 from .moves.tensor_core import TensorCore
 from .moves.tile import Tile
@@ -25,7 +24,6 @@ __all__ = [
     "KBlocks",
     "KernelOptError",
     "Loops",
-    "MultiBuffer",
     "Opt",
     "OptOps",
     "Stage",

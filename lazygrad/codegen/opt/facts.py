@@ -12,6 +12,7 @@ from ...ir.index import as_index
 from ...ir.nest import ranges_of, scan_ranges, stage_stores
 from ...ir.ops import LANEWISE, OPS, Ops
 from ...ir.uop import UOp, toposort
+from ...ir.walks import of_op
 from ..cost.cost_model import PRODUCTS
 from ..expressions.ranges import data_dependent, index_nodes, reduces_around, stride, typical
 from .moves.loops import Axis, Loops
@@ -96,7 +97,7 @@ class Facts:
         facts = Facts(loops)
         number_of = {r: axis.number for axis in loops.axes for r in axis.ranges}
         nodes = loops.sink.toposort()
-        copied = toposort(store for node in nodes if node.op is Ops.STAGE for store in stage_stores(node))
+        copied = toposort(store for node in of_op(nodes, Ops.STAGE) for store in stage_stores(node))
         nodes = [node for node in nodes if filling or node not in copied]
         inside_of = reduces_around(nodes)
         addresses = index_nodes(nodes)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...ir.uop import UOp
+from ...ir.nest import Block
 from ...target import Target
 from .facts import Facts
 from .moves.actions import Opt
@@ -63,12 +63,12 @@ class Grids(NamedTuple):
     choose   the Opts for loops nobody gave Opts for
     predict  what is predicted of a kernel (`Facts`: without Opts) with Opts; None where no multiprocessor
              holds a workgroup
-    assign   vector code with places in a launch in the place of GLOBAL, LOCAL and GROUP ranges
+    guard    what only the first thread of a workgroup stores, only it computes: the nest of such a kernel
     """
 
     choose: Callable[[Loops, Target], list[Opt]]
     predict: Callable[[Facts, Sequence[Opt], Target], Prediction | None]
-    assign: Callable[[UOp, Target], UOp]
+    guard: Callable[[Block], None]
 
 
 #: Who knows, once it is imported.

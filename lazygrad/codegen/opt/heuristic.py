@@ -47,7 +47,7 @@ def choose(kernel: UOp | Loops, target: Target) -> Choice:
     facts = Facts.of(plain)
     if target.vector_bytes == 0 or in_order(loops.sink):
         return Choice([], cycles(planned(facts, target, {}), target))
-    panels, time = packed_tiles(facts, target)
+    panels, time = packed_tiles(facts, target) if loops.reduce_axes else ([], 0.0)
     if panels:
         return Choice([*inline, *panels], time)
     plan, time = _shortest(facts, target, loops)

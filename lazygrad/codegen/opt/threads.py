@@ -14,6 +14,7 @@ from ...ir.index import bounds
 from ...ir.nest import closed_ranges, output_ranges, ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ...ir.walks import has_op, of_op
 from ...structure import structure_of
 from ...target import Target
 from .grids import grids
@@ -49,7 +50,7 @@ def choose_on_cores(loops: Loops, target: Target) -> Choice:
     for each in opts:
         loops = apply_opt(loops, each, target)
     axes = [axis for axis in loops.axes if axis.output and axis.outermost]
-    staged = any(node.op is Ops.STAGE for node in loops.sink.toposort())
+    staged = has_op(loops.sink.toposort(), Ops.STAGE)
     for axis in sorted(axes, key=lambda axis: _preference(axis, pieces, staged)):
         most = min(pieces, _steps(axis), _chunks_for_copies(loops, axis))
         opt = Opt(OptOps.THREAD, axis.number, most)
@@ -94,7 +95,7 @@ def _chunks_for_copies(loops: Loops, axis: Axis) -> int:
             copied += _iterations(ranges_of(stage).union(closed_ranges(stage)))
     if not copied:
         return MAX_PIECES
-    work = sum(_iterations(ranges_of(node) | set(node.src[1:])) for node in nodes if node.op is Ops.REDUCE)
+    work = sum(_iterations(ranges_of(node) | set(node.src[1:])) for node in of_op(nodes, Ops.REDUCE))
     return max(FEWEST, int(COPIES * work / (copied * COPIED)))
 
 

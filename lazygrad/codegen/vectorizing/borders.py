@@ -17,9 +17,10 @@ from ...dtype import dtypes
 from ...ir import index
 from ...ir.args import AxisType
 from ...ir.index import as_sint
-from ...ir.nest import closed_ranges, output_ranges, ranges_of
+from ...ir.nest import closed_ranges, free_numbers, output_ranges, ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ...ir.walks import of_op
 from ..expressions.ranges import (
     IN_REGISTERS,
     at,
@@ -53,26 +54,24 @@ def _masks(sink: UOp) -> list[UOp]:
     """Comparisons of places that each turn of some reduction makes."""
     return [
         node
-        for node in inside_reductions(sink.toposort())
-        if node.op is Ops.CMPLT and node.src[0].dtype is dtypes.index
+        for node in of_op(inside_reductions(sink.toposort()), Ops.CMPLT)
+        if node.src[0].dtype is dtypes.index
     ]
 
 
 def _masked_loops(sink: UOp) -> list[UOp]:
     """The output loops, outermost first, around a long reduction that their place masks."""
     nodes = sink.toposort()
-    reduces = [node for node in nodes if node.op is Ops.REDUCE]
+    reduces = of_op(nodes, Ops.REDUCE)
     turns = [math.prod(typical(r.src[0]) for r in (*node.src[1:], *ranges_of(node))) for node in reduces]
     if not reduces or max(turns) < WORTH or in_order(sink):
         return []
-    whole = scanned_ranges(nodes).union(*(closed_ranges(node) for node in nodes if node.op is Ops.STAGE))
+    whole = scanned_ranges(nodes).union(*(closed_ranges(node) for node in of_op(nodes, Ops.STAGE)))
     masking = {r for mask in _masks(sink) for r in ranges_of(mask)} - whole
     split = (AxisType.GLOBAL, AxisType.LOOP)
-    return [r for r in output_ranges(nodes) if r in masking and r.arg.kind in split and _has_size(r)]
-
-
-def _has_size(loop: UOp) -> bool:
-    return loop.src[0].op is Ops.CONST
+    return [
+        r for r in output_ranges(nodes) if r in masking and r.arg.kind in split and r.src[0].op is Ops.CONST
+    ]
 
 
 def _free_part(sink: UOp, loop: UOp) -> tuple[int, int] | None:
@@ -108,7 +107,7 @@ def _split(sink: UOp, loop: UOp, start: int, end: int) -> UOp:
     nodes = sink.toposort()
     outputs = output_ranges(nodes)
     inner = [r for r in outputs[outputs.index(loop) + 1 :] if r.arg.kind not in IN_REGISTERS]
-    fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
+    fresh = free_numbers(nodes)[0]
     touched = sink.replace(src=tuple([store for store in sink.src if loop in ranges_of(store)]))
     place = sink.src.index(touched.src[0])
     segments: list[UOp] = []

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from ...dtype import dtypes
-from ...ir.nest import ranges_of, scan_ranges
+from ...ir.nest import free_numbers, ranges_of, scan_ranges
 from ...ir.ops import LANEWISE, OPS, Ops
 from ...ir.uop import UOp
+from ...ir.walks import of_op
 from ...target import Core, Target
 from ..cost.cost_model import guessing
 from ..expressions.lanes import element_cost, step_cost
@@ -33,7 +34,7 @@ def choose_lanes(sink: UOp, target: Target) -> tuple[UOp, set[UOp]]:
     """
     widest = target.vector_bytes or target.load_bytes
     nodes = sink.toposort()
-    found = [node for node in nodes if node.op is Ops.RANGE and node.arg.kind in IN_REGISTERS]
+    found = [node for node in of_op(nodes, Ops.RANGE) if node.arg.kind in IN_REGISTERS]
     if widest == 0:
         return sink, set()
     widths = {r: largest_power_of_two(r.src[0].arg, widest // _element_bytes(nodes, r)) for r in found}
@@ -51,7 +52,7 @@ def choose_lanes(sink: UOp, target: Target) -> tuple[UOp, set[UOp]]:
                 lanes_first.append(r)
     lanes: set[UOp] = set()
     mapping: dict[UOp, UOp] = {}
-    fresh = 1 + max(r.arg.id for r in nodes if r.op is Ops.RANGE)
+    fresh = free_numbers(nodes)[0]
     for r in lanes_first:
         width = widths[r]
         if width == r.src[0].arg:

@@ -14,10 +14,11 @@ from ...dtype import dtypes
 from ...ir import index
 from ...ir.args import AxisType, RangeArg
 from ...ir.index import as_sint
-from ...ir.nest import closed_ranges, output_ranges, ranges_of
+from ...ir.nest import closed_ranges, free_numbers, output_ranges, ranges_of
 from ...ir.ops import COMPARISONS, Ops
 from ...ir.rewrite import transform
 from ...ir.uop import UOp, toposort
+from ...ir.walks import of_op
 from ..expressions.ranges import IN_REGISTERS, make_range, only_where, scanned_ranges, substitute_ranges
 
 #: A kernel's tails are cut at most so often: each cut writes the loop's body once more.
@@ -42,7 +43,7 @@ def _cuttable(sink: UOp) -> UOp | None:
     fill a STAGE.
     """
     nodes = sink.toposort()
-    whole = scanned_ranges(nodes).union(*(closed_ranges(node) for node in nodes if node.op is Ops.STAGE))
+    whole = scanned_ranges(nodes).union(*(closed_ranges(node) for node in of_op(nodes, Ops.STAGE)))
     masks: dict[UOp, list[UOp]] = {}
     for node in nodes:
         if node.op in COMPARISONS and node.src[0].dtype is dtypes.index:
@@ -54,9 +55,7 @@ def _cuttable(sink: UOp) -> UOp | None:
                         masks.setdefault(r, []).append(node)
     reduced = inside_reductions(nodes)
     for r in sorted(masks, key=lambda r: -r.arg.id):
-        if reduced.isdisjoint(masks[r]) and any(
-            r in ranges_of(node) for node in nodes if node.op is Ops.REDUCE
-        ):
+        if reduced.isdisjoint(masks[r]) and any(r in ranges_of(node) for node in of_op(nodes, Ops.REDUCE)):
             continue
         shorter = _range_or_zero(r.src[0].arg - 1, r.arg)
         done = index.substitute(masks[r], {r: shorter})
@@ -67,8 +66,8 @@ def _cuttable(sink: UOp) -> UOp | None:
 
 def inside_reductions(nodes: Sequence[UOp]) -> set[UOp]:
     """All that is done in each step of some REDUCE: what is below it, but for what a STAGE there holds."""
-    stages = {node for node in nodes if node.op is Ops.STAGE}
-    return set(toposort([node.src[0] for node in nodes if node.op is Ops.REDUCE], done=stages))
+    stages = set(of_op(nodes, Ops.STAGE))
+    return set(toposort([node.src[0] for node in of_op(nodes, Ops.REDUCE)], done=stages))
 
 
 def _range_or_zero(size: int, arg: RangeArg) -> UOp:
@@ -78,7 +77,7 @@ def _range_or_zero(size: int, arg: RangeArg) -> UOp:
 def _cut(sink: UOp, loop: UOp) -> UOp:
     """All but the last turn of a loop, and then the last."""
     nodes = sink.toposort()
-    fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
+    fresh = free_numbers(nodes)[0]
     last = index.const(loop.src[0].arg - 1)
     shorter = _range_or_zero(loop.src[0].arg - 1, loop.arg)
 

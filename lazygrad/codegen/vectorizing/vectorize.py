@@ -46,8 +46,8 @@ from ..expressions.lanes import (
     transposed,
     without_neutral,
 )
+from ..expressions.narrow import NARROW
 from ..expressions.ranges import IN_REGISTERS, index_nodes
-from ..legalizing.emulate import NARROW
 from ..linearizing.separate_loops import any_shared, separate_loops
 from .borders import split_borders
 from .choose_lanes import choose_lanes

@@ -49,7 +49,6 @@ __all__ = [
     "operations",
     "pays",
     "pays_of_rows",
-    "single_store_kernels",
     "size_of",
     "takes",
 ]
@@ -95,13 +94,6 @@ def one_pass_prediction(ast: UOp, target: Target) -> Prediction | None:
 def is_joined(ast: UOp) -> bool:
     """Whether a kernel is made of several sums of the same terms: ONE_PASS says which each store is."""
     return is_one_pass(ast) and ast.src[0].src[2].arg is not None
-
-
-def single_store_kernels(ast: UOp) -> list[UOp]:
-    """Kernels that store the same, each of them loops around all that it stores: where sums are joined, one
-    for each, since their loops have nothing in common.
-    """
-    return [UOp.sink(store) for store in ast.src] if is_joined(ast) else [ast]
 
 
 def _joined(ast: UOp) -> Joined:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ...codegen.legalizing.legalize import legalize
+from ...codegen.passes import legalize
 from ...ir.index import const
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops

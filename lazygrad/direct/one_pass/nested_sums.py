@@ -136,7 +136,7 @@ class NestedSums(Proposals):
         """Those that are left when what one computes and others read is stored."""
         while first:
             every = {**first, **nested}
-            inside = _inside(every)
+            inside = {value for each in every.values() for value in each.inside}
             left = [node for node, each in every.items() if not self._is_closed(node, each, every, inside)]
             if not left:
                 break
@@ -310,10 +310,6 @@ class NestedSums(Proposals):
             return []
         still = repeated_axes(main[0])
         return [s for s in product.src if s is not main[0] and not repeated_axes(s) <= still]
-
-
-def _inside(kernels: Family) -> set[UOp]:
-    return {value for each in kernels.values() for value in each.inside}
 
 
 def _families(kernels: Family) -> list[Family]:

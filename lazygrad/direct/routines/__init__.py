@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...codegen.cost.predict import predict
-from ...codegen.direct_kernels import DIRECT_KERNELS, DirectKernel, DirectProgram
+from ...codegen.direct_kernels import DIRECT_KERNELS, ROUTINES, DirectKernel, DirectProgram, Routine
 from ...codegen.opt import Opt, OptOps
 from ...codegen.opt.threads import requested_chunks
 from ...dtype import dtypes
@@ -23,28 +23,11 @@ from ...renderer import Estimates, Renderer
 from ...shape import shape_of
 from ..writing import Program
 from . import fourier, general_spectra, grouped, indefinite, reflections, singular_values, spectra, triangles
-from .layout import Rows
 
-__all__ = ["ROUTINES", "Rows", "routine_estimate", "routine_name", "routine_program"]
+__all__ = ["routine_estimate", "routine_name", "routine_program"]
 
 #: On a grid so many threads are a workgroup, as soon as there are so many workgroups.
 GROUP, GROUPS = 32, 128
-
-
-class Routine(NamedTuple):
-    """How a routine is written, how many numbers it leaves for each example, and how much it computes.
-
-    write  (program, result, its place, (source, its place) for each, *sizes)
-    words  of the sizes: how many numbers it leaves
-    ops    of the sizes: how many operations it takes, roughly
-    shards  of the sizes: in how many parts several cores can do an example; `write` then gets a `Part` before
-           the sizes
-    """
-
-    write: Callable[..., None]
-    words: Callable[..., int]
-    ops: Callable[..., int]
-    shards: Callable[..., int] | None = None
 
 
 def _products(rows: int, groups: int, k: int, n: int) -> int:
@@ -52,38 +35,58 @@ def _products(rows: int, groups: int, k: int, n: int) -> int:
     return 2 * rows * k * n
 
 
-ROUTINES: dict[str, Routine] = {
-    "cholesky": Routine(triangles.cholesky, triangles.cholesky_size, lambda n: n**3 // 3),
-    "lu": Routine(triangles.lu, triangles.lu_size, lambda m, n: m * n * min(m, n)),
-    "order": Routine(triangles.order, lambda steps, size: size, lambda steps, size: size),
-    "lu_solve": Routine(triangles.lu_solve, triangles.solution_size, lambda n, k: 2 * n * n * k),
-    "lu_inverse": Routine(triangles.lu_inverse, lambda n: triangles.solution_size(n, n), lambda n: 2 * n**3),
-    "triangular": Routine(
-        triangles.triangular,
-        lambda n, k, upper, unit: triangles.solution_size(n, k),
-        lambda n, k, upper, unit: n * n * k,
-    ),
-    "ldl": Routine(indefinite.ldl, indefinite.ldl_size, lambda n: n**3 // 3),
-    "ldl_solve": Routine(indefinite.ldl_solve, indefinite.ldl_solve_size, lambda n, k: 2 * n * n * k),
-    "qr": Routine(reflections.qr, reflections.qr_size, lambda m, n, k: 4 * m * n * min(m, n)),
-    "fourier": Routine(fourier.fourier, fourier.fourier_size, lambda n, *_: 5 * n * n.bit_length()),
-    "real_fourier": Routine(fourier.real_fourier, lambda n, _: n + 2, lambda n, _: 3 * n * n.bit_length()),
-    "real_inverse": Routine(fourier.real_inverse, lambda n, _: n, lambda n, _: 3 * n * n.bit_length()),
-    "grouped_dots": Routine(
-        grouped.dots, lambda rows, groups, k, n: rows * n, _products, grouped.shards_of_dots
-    ),
-    "grouped_mixes": Routine(
-        grouped.mixes, lambda rows, groups, k, n: rows * n, _products, grouped.shards_of_mixes
-    ),
-    "grouped_outer": Routine(
-        grouped.outer, lambda rows, groups, k, n: groups * k * n, _products, grouped.shards_of_outer
-    ),
-    "eigh": Routine(spectra.eigh, spectra.eigh_size, lambda n, k: 2 * n**3 + 7 * k * n**2),
-    "eig": Routine(general_spectra.eig, general_spectra.eig_size, lambda n, k: 10 * n**3 + 15 * k * n**2),
-    "svd": Routine(
-        singular_values.svd, singular_values.svd_size, lambda m, n, k: (8 if k else 4) * m * n * n
-    ),
-}
+ROUTINES.update(
+    {
+        "cholesky": Routine(triangles.cholesky, triangles.cholesky_size, lambda n: n**3 // 3),
+        "lu": Routine(triangles.lu, triangles.lu_size, lambda m, n: m * n * min(m, n)),
+        "order": Routine(triangles.order, lambda steps, size: size, lambda steps, size: size),
+        "lu_solve": Routine(triangles.lu_solve, triangles.solution_size, lambda n, k: 2 * n * n * k),
+        "lu_inverse": Routine(
+            triangles.lu_inverse, lambda n: triangles.solution_size(n, n), lambda n: 2 * n**3
+        ),
+        "triangular": Routine(
+            triangles.triangular,
+            lambda n, k, upper, unit: triangles.solution_size(n, k),
+            lambda n, k, upper, unit: n * n * k,
+        ),
+        "ldl": Routine(indefinite.ldl, indefinite.ldl_size, lambda n: n**3 // 3),
+        "ldl_solve": Routine(indefinite.ldl_solve, indefinite.ldl_solve_size, lambda n, k: 2 * n * n * k),
+        "qr": Routine(reflections.qr, reflections.qr_size, lambda m, n, k: 4 * m * n * min(m, n)),
+        "fourier": Routine(
+            fourier.fourier,
+            fourier.fourier_size,
+            lambda n, *_: 5 * n * n.bit_length(),
+            takes=fourier.takes,
+            table=fourier.rotations,
+        ),
+        "real_fourier": Routine(
+            fourier.real_fourier,
+            lambda n, _: n + 2,
+            lambda n, _: 3 * n * n.bit_length(),
+            table=fourier.real_rotations,
+        ),
+        "real_inverse": Routine(
+            fourier.real_inverse,
+            lambda n, _: n,
+            lambda n, _: 3 * n * n.bit_length(),
+            table=fourier.real_rotations,
+        ),
+        "grouped_dots": Routine(
+            grouped.dots, lambda rows, groups, k, n: rows * n, _products, grouped.shards_of_dots
+        ),
+        "grouped_mixes": Routine(
+            grouped.mixes, lambda rows, groups, k, n: rows * n, _products, grouped.shards_of_mixes
+        ),
+        "grouped_outer": Routine(
+            grouped.outer, lambda rows, groups, k, n: groups * k * n, _products, grouped.shards_of_outer
+        ),
+        "eigh": Routine(spectra.eigh, spectra.eigh_size, lambda n, k: 2 * n**3 + 7 * k * n**2),
+        "eig": Routine(general_spectra.eig, general_spectra.eig_size, lambda n, k: 10 * n**3 + 15 * k * n**2),
+        "svd": Routine(
+            singular_values.svd, singular_values.svd_size, lambda m, n, k: (8 if k else 4) * m * n * n
+        ),
+    }
+)
 
 
 def _routine(ast: UOp) -> UOp:

@@ -49,6 +49,11 @@ def stages(n: int) -> tuple[int, ...]:
     return (*found[:1], *sorted(found[1:])) if left == 1 else ()
 
 
+def takes(n: int) -> bool:
+    """Whether so many complex numbers are transformed."""
+    return n <= MOST and bool(stages(n))
+
+
 def fourier_size(n: int, inverse: int, scaled: int) -> int:
     return 2 * n
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...dtype import dtypes
+from ...ir.args import Rows
 from ...ir.uop import UOp
 from ..writing import Program
-from .layout import Rows
 from .reflections import product, reflect, reflector, vectors_from
 from .rotations import TURNS
 from .spectra import lanes_of

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 
+from ...ir.args import Rows
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ..writing import Int, Program
-from .layout import Lanes, Rows
+from .layout import Lanes
 from .rotations import swap_rows
 from .tiles import copy_in, fill, minus
 

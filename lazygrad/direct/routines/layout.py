@@ -1,29 +1,10 @@
-"""Where the rows of a matrix are in a routine's memory, and how many lanes of it are worked on at once."""
+"""How many lanes of the rows of a matrix are worked on at once."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from ...target import Target
-
-
-class Rows(NamedTuple):
-    """Rows of `size` numbers, each `stride` behind the one before; `columns` of them are worked on.
-
-    columns  a multiple of `group`, a power of two: what is behind `size` is 0
-    stride   more than that where rows would lie on the same lines of a cache
-    """
-
-    size: int
-    columns: int
-    stride: int
-    group: int
-
-    @staticmethod
-    def of(size: int) -> Rows:
-        group = next((g for least, g in ((64, 32), (9, 16), (5, 8), (2, 4)) if size >= least), 1)
-        columns = -(-size // group) * group
-        return Rows(size, columns, columns + (16 if columns >= 128 else 0), group)
 
 
 class Lanes(NamedTuple):

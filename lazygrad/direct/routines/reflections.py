@@ -6,10 +6,11 @@ a row of its own, 0 before the place where it begins, 1 there.
 
 from __future__ import annotations
 
+from ...ir.args import Rows
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ..writing import Int, Program
-from .layout import Lanes, Rows
+from .layout import Lanes
 from .tiles import copy_in, fill, least_square
 
 #: Rows that a reflection changes together: what it reads of v serves all of them.

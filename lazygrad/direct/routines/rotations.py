@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...ir.args import Rows
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ..writing import Int, Program
-from .layout import Rows
 from .tiles import least_square
 
 #: So often one eigenvalue or singular value is iterated on; two or three times are usual.

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...dtype import dtypes
+from ...ir.args import Rows
 from ...ir.uop import UOp
 from ..writing import Program
-from .layout import Rows
 from .reflections import TOGETHER, product, reflector, vectors_from
 from .rotations import greatest, hypotenuse, put_in_order, rotate, sweeps
 from .spectra import lanes_of

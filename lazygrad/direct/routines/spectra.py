@@ -8,10 +8,11 @@ rows of vectors are rotated: these then pass through registers once.
 from __future__ import annotations
 
 from ...dtype import dtypes
+from ...ir.args import Rows
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ..writing import Program
-from .layout import Lanes, Rows
+from .layout import Lanes
 from .reflections import TOGETHER, product, reflector, vectors_from
 from .rotations import greatest, hypotenuse, put_in_order, rotate, sweeps
 from .tiles import copy_in, fill, minus

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...dtype import dtypes
+from ...ir.args import Rows
 from ...ir.uop import UOp
 from ..writing import Int, Program
-from .layout import Lanes, Rows
+from .layout import Lanes
 
 #: The numbers of a tile: of each row its vectors, side by side.
 Tile = list[list[UOp]]

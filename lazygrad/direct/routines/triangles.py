@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...dtype import dtypes
+from ...ir.args import Rows
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ..writing import Program
-from .layout import Lanes, Rows
+from .layout import Lanes
 from .tiles import column_tiles, copy_in, copy_row, fill, load_tile, minus, store_tile, without
 
 #: The most columns of a panel, and so the factors among the rows of a tile.

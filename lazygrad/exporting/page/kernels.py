@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...codegen.compile import compile_kernel
-from ...direct.own_kernel import own_kernel
+from ...codegen.direct_kernels import own_kernel
 from ...dtype import DType, PtrDType
 from ...engine.actions import Action
 from ...ir.uop import UOp

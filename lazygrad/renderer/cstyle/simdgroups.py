@@ -2,7 +2,7 @@
 "Metal Shading Language Specification").
 
 Which thread holds which element of such a matrix, Metal does not say. So what threads hold (as
-`codegen/opt/moves/warp_matrices.py` tells) goes through local memory: each factor once where it is loaded,
+`gpu/moves/warp_matrices.py` tells) goes through local memory: each factor once where it is loaded,
 sums once, after the last loop that adds to them. In between they are matrices of 8 x 8.
 """
 

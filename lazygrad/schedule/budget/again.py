@@ -21,6 +21,7 @@ from typing import Any
 
 from ...ir.ops import DIRECT, ELEMENTWISE, OPS, TRANSFERS, Ops
 from ...ir.uop import UOp
+from ...ir.walks import has_op, of_op
 from ...shape.rules import shape_of
 from ...shape.sizes import prod
 from ...target import Target
@@ -95,7 +96,7 @@ class MemoryOf:
                 return False
             if ("out", number, position) in self.writes:
                 return False
-        return not any(node.op in _NOT_AGAIN for node in kernel.ast.toposort())
+        return not has_op(kernel.ast.toposort(), *_NOT_AGAIN)
 
 
 def operations(ast: UOp) -> int | None:
@@ -126,7 +127,7 @@ def time_of(kernel: KernelTemplate, target: Target) -> int | None:
     computed = operations(kernel.ast)
     if computed is None:
         return None
-    loaded = sum([node.src[0].dtype.size for node in kernel.ast.toposort() if node.op is Ops.LOAD])  # type: ignore[attr-defined]
+    loaded = sum([node.src[0].dtype.size for node in of_op(kernel.ast.toposort(), Ops.LOAD)])  # type: ignore[attr-defined]
     stored = sum([output.size for output in kernel.outputs])
     return computed + target.memory.trip * int(loaded + stored) // 2 + target.launch.kernel
 

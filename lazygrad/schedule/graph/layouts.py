@@ -119,3 +119,20 @@ def whole_spans(value: UOp) -> tuple[Span, ...]:
 def all_here(mesh: MeshArg) -> bool:
     """Whether this process has all devices of a mesh."""
     return len(local_positions(mesh.devices)) == len(mesh.devices)
+
+
+# *** in words
+
+
+def layout_text(mesh: MeshArg, placements: Sequence[Place]) -> str:
+    """How a value lies: for each axis of the mesh, what it does."""
+    return ", ".join(f"{name}: {_placed(place)}" for name, place in zip(mesh.names, placements, strict=True))
+
+
+def _placed(place: object) -> str:
+    """What one axis of a mesh does to a value."""
+    if place is None:
+        return "copy"
+    if isinstance(place, Ops):
+        return "pending sum" if place is Ops.ADD else f"pending {place.name.lower()}"
+    return f"axis {place}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ...dtype import dtypes
 from ...ir.ops import MOVEMENT, Ops
 from ...ir.uop import UOp, toposort
+from ...ir.walks import of_op
 from ...shape.movement import base_and_tracker
 from ...shape.tracker import ShapeTracker, unbound
 from .in_memory import HELD
@@ -79,7 +80,7 @@ def arg_binds(node: UOp) -> tuple[UOp, ...]:
 
 def binds_of(arg: object) -> tuple[UOp, ...]:
     """The bound Variables in sizes, spans or a tracker."""
-    return tuple(dict.fromkeys(b for size in sizes_in(arg) for b in size.toposort() if b.op is Ops.BIND))
+    return tuple(dict.fromkeys(b for size in sizes_in(arg) for b in of_op(size.toposort(), Ops.BIND)))
 
 
 def sizes_in(arg: object) -> Iterator[UOp]:

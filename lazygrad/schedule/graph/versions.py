@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections.abc import Iterable
 
 from ...device import Buffer, Device, Devices
 from ...dtype import DType
-from ...ir.args import MeshArg
+from ...ir.args import MeshArg, MultiArg
 from ...ir.device import device_of
 from ...ir.index import sint
 from ...ir.ops import MOVEMENT, Ops
@@ -187,6 +188,23 @@ def placed(node: UOp, device: Devices) -> UOp:
 
 #: Their sources are no values: a bound Variable, and what it is bound to.
 _NUMBERS = frozenset((Ops.BIND, Ops.DEFINE_VAR))
+
+
+def multi(parts: Iterable[UOp], arg: MultiArg) -> UOp:
+    """The value of which each device that is here has one of these parts."""
+    found = tuple([placed(part, device) for part, device in zip(parts, arg.local, strict=True)])
+    return UOp(Ops.MULTI, found[0].dtype, found, arg)
+
+
+def laid_with_order(node: UOp, target: MultiArg, turn: int | None = None) -> UOp:
+    """A value that several devices hold, laid as said.
+
+    turn  ranks send what has an earlier turn first, whatever the order of the results in a graph
+    """
+    made = UOp(Ops.CONTIGUOUS, node.dtype, (node,), target)
+    if turn is not None:
+        made.facts["send_order"] = turn
+    return made
 
 
 def forward_to(node: UOp, replacement: UOp) -> None:

@@ -16,6 +16,7 @@ from ...codegen.nests import nests_of
 from ...codegen.opt import OptOps
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ...ir.walks import of_op
 from ...target import Target
 from ..kernels.order import kernels_before, output_of
 from ..kernels.template import KernelTemplate, Place, Ref, Template
@@ -113,7 +114,7 @@ def _is_next_iteration(kernels: Sequence[KernelTemplate], number: int, others: S
 def ast_of(template: Template, numbers: Sequence[int]) -> UOp | None:
     """The AST of the kernels of a set as one; None where two of them know a memory differently."""
     ast = joined_kernel(template, numbers).ast
-    memory = {node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL}
+    memory = set(of_op(ast.toposort(), Ops.DEFINE_GLOBAL))
     return ast if len({node.arg for node in memory}) == len(memory) else None
 
 

@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from ...codegen.direct_kernels import direct_value
+from ...codegen.lowering.lower import lowered
 from ...codegen.opt import OptOps
-from ...codegen.select_opts import launch_cycles, lowered, select_opts
+from ...codegen.select_opts import launch_cycles, select_opts
 from ...decisions import yes_or_no
 from ...ir.ops import Ops
 from ...ir.uop import UOp

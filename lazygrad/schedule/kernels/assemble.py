@@ -13,6 +13,7 @@ from ...ir.device import device_of
 from ...ir.loop import Loop, LoopArg, LoopPlan
 from ...ir.ops import SEVERAL, Ops
 from ...ir.uop import UOp
+from ...ir.walks import of_op
 from ...shape import numel
 from ...shape.movement import below_movement
 from ...shape.rules import shape_of
@@ -92,7 +93,7 @@ class _Assembler:
                 group, output = self.writes.version_output[made]
                 found.append((self.walk[raw], self.position[group], output))
         # what is stored on request, or takes long, is stored once, for everybody
-        asked = [node for node in self.order if node.op in STORED_WHOLE and node.arg != "passing"]
+        asked = [node for node in of_op(self.order, *STORED_WHOLE) if node.arg != "passing"]
         for root in dict.fromkeys([*self.graph.request.roots, *asked]):
             base = below_movement(self.graph.value[root])
             if root.op is not Ops.ASSIGN and base in self.writes.output:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ...codegen.select_opts import lowered
+from ...codegen.lowering.lower import lowered
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp
-from ...ir.walks import reached
+from ...ir.walks import of_op, reached
 from ...shape.rules import shape_of
 from ...shape.sizes import prod
 from ...shape.tracker import ShapeTracker
@@ -43,7 +43,7 @@ class CheckedOnce:
 
 
 def _numbers(nodes: Iterable[UOp]) -> set[int]:
-    return {node.arg.number for node in nodes if node.op is Ops.CHECK}
+    return {node.arg.number for node in of_op(nodes, Ops.CHECK)}
 
 
 def _whole(ast: UOp) -> Iterable[UOp]:

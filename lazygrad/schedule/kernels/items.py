@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ...device import Buffer
 from ...ir.ops import TRANSFERS, Ops
 from ...ir.uop import UOp, toposort
+from ...ir.walks import of_op
 from ...shape.movement import below_movement
 from ..graph.requested import sizes_in
 from ..graph.versions import below_looks, buffer_of, effective, memory_read
@@ -52,7 +53,7 @@ def buffer_count(ast: UOp) -> int:
     """How many buffers a kernel takes."""
     count = ast.facts.get("buffer_count")
     if count is None:
-        numbers = [n.arg for n in ast.toposort() if n.op is Ops.DEFINE_GLOBAL]
+        numbers = [n.arg for n in of_op(ast.toposort(), Ops.DEFINE_GLOBAL)]
         least = -1 if ast.op not in TRANSFERS else 0  # of numbers alone: its output
         count = ast.facts["buffer_count"] = max(numbers, default=least) + 1
     return count
@@ -63,8 +64,8 @@ def variables_of(ast: UOp) -> list[UOp]:
     found = ast.facts.get("variables")
     if found is None:
         nodes = ast.toposort()
-        sizes = [size for node in nodes if node.op is Ops.VIEW for size in sizes_in(node.arg)]
-        variables = {node for node in (*nodes, *toposort(sizes)) if node.op is Ops.DEFINE_VAR}
+        sizes = [size for node in of_op(nodes, Ops.VIEW) for size in sizes_in(node.arg)]
+        variables = set(of_op((*nodes, *toposort(sizes)), Ops.DEFINE_VAR))
         found = ast.facts["variables"] = sorted(variables, key=lambda v: v.arg)
     return found
 
@@ -88,7 +89,7 @@ def create_schedule(roots: Sequence[UOp]) -> list[ScheduleItem]:
 
 
 def _kernels_below(wanted: Sequence[UOp]) -> list[UOp]:
-    return [node for node in toposort(wanted, _waits_for) if node.op is Ops.KERNEL]
+    return of_op(toposort(wanted, _waits_for), Ops.KERNEL)
 
 
 def _sent_with(kernels: Sequence[UOp]) -> set[UOp]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ...codegen.cost.price import WORST
+from ...codegen.price import WORST
 from ...dtype import dtypes
 from ...ir.ops import DIRECT, ELEMENTWISE, MOVEMENT, OPS, TRANSFERS, Ops
 from ...ir.uop import UOp
@@ -51,15 +51,13 @@ class Weights:
         self.order, self.stored, self.must = order, stored, must
         self.target, self.fuse = target, fuse
         self.hit = target.memory.hit
-        self.price = _rough if prices is None or self._is_small() else prices
+        # whatever all nodes in one kernel would become, it may be within the target's limit
+        small = WORST * sum([OPS[node.op].cost for node in order]) <= target.max_ops
+        self.price = _rough if prices is None or small else prices
         self.cost: dict[UOp, int] = {}
         self.weight: dict[UOp, tuple[int, frozenset[UOp]]] = {}
         self._terms: dict[UOp, tuple[int, tuple[UOp, ...]]] = {}
         self._weigh()
-
-    def _is_small(self) -> bool:
-        """Whether all nodes in one kernel would be within the target's limit, whatever they become."""
-        return WORST * sum([OPS[node.op].cost for node in self.order]) <= self.target.max_ops
 
     def _weigh(self) -> None:
         size: dict[UOp, int] = {}

@@ -16,6 +16,7 @@ from ...ir.ops import MOVEMENT, TRANSFERS, Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.rewrite import notify, rewrite_node
 from ...ir.uop import UOp, keep_origin
+from ...ir.walks import of_op
 from ...shape.movement import base_and_tracker, below_movement, reshape
 from ...target import Target
 from ..graph.in_memory import in_order, is_materialized, is_whole
@@ -233,7 +234,7 @@ def plain(asked: Request, target: Target, choose: bool = False) -> PlainGraph:
             results[node] = None
     graph.results = list(results)
     graph.order = toposort_effective([*results, *graph.version.values()], follow=False)
-    graph.ended_by = {n.src[0]: n for n in graph.order if n.op is Ops.ASSIGN and not is_materialized(n)}
+    graph.ended_by = {n.src[0]: n for n in of_op(graph.order, Ops.ASSIGN) if not is_materialized(n)}
     return graph
 
 
@@ -259,7 +260,7 @@ def _reduction(node: UOp, target: Target, is_result: bool) -> UOp:
         return made
     made = (
         IM2COL.made(reduce, target)
-        or PRODUCTS.made(reduce, target)
+        or (PRODUCTS.made(reduce) if target.grid else None)
         or BLOCKS.made(reduce, target)
         or SPLIT.made(reduce, target)
     )

@@ -20,6 +20,7 @@ from ...ir.args import ReduceArg
 from ...ir.index import sint
 from ...ir.ops import MOVEMENT, Ops
 from ...ir.uop import UOp
+from ...ir.walks import has_op
 from ...shape import (
     Shape,
     base_and_tracker,
@@ -55,7 +56,7 @@ class Chains:
 
     def __init__(self, order: Sequence[UOp], roots: Collection[UOp]) -> None:
         self.readers: dict[UOp, UOp | None] = {}  # link → its only reader
-        if any(node.op is Ops.REDUCE_AXIS for node in order):
+        if has_op(order, Ops.REDUCE_AXIS):
             for node in order:
                 for source in dict.fromkeys(
                     [effective(s) if "forwarded_to" in s.facts else s for s in node.src]

@@ -19,7 +19,6 @@ from ...ir.args import ReduceArg
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape.rules import shape_of
-from ...target import Target
 from .asking import near
 from .reduces_of_broadcasts import repeated_axes
 
@@ -27,10 +26,10 @@ from .reduces_of_broadcasts import repeated_axes
 STEPS = 32
 
 
-def split_products(node: UOp, target: Target) -> UOp:
+def split_products(node: UOp) -> UOp:
     """A reduction, or the sum of those of its products."""
     terms = _terms(node.src[0])
-    if not target.grid or node.arg.op is not Ops.ADD or not dtypes.is_float(node.dtype) or len(terms) < 2:
+    if node.arg.op is not Ops.ADD or not dtypes.is_float(node.dtype) or len(terms) < 2:
         return node
     sizes = [shape_of(node.src[0])[axis] for axis in node.arg.axes]
     steps = math.prod(size for size in sizes if isinstance(size, int))

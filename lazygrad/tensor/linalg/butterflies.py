@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...codegen.direct_kernels import ROUTINES, routine_of
 from ...config import FFT
-from ...direct.routines.fourier import MOST, real_rotations, rotations, stages
 from ...dtype import numpy_name
 from ...schedule.plan import target_of
 from ...shape import vmax
@@ -27,16 +27,19 @@ def has_butterflies(x: Tensor, n: int, real: bool = False) -> bool:
     Real ones are transformed as half as many complex ones.
     """
     pairs, rest = divmod(n, 2 if real else 1)
-    known = rest == 0 and n >= LEAST and pairs <= MOST and all(isinstance(size, int) for size in x.shape)
-    if not (FFT and known and stages(pairs)):
+    fourier = ROUTINES.get("fourier")
+    known = rest == 0 and n >= LEAST and all(isinstance(size, int) for size in x.shape)
+    if not (FFT and known and fourier is not None and fourier.takes is not None and fourier.takes(pairs)):
         return False
     names = (x.device,) if isinstance(x.device, str) else x.device
     return not any(target_of(name).grid for name in names)
 
 
-def _table(values: Any, like: Tensor) -> Tensor:
-    made: Any = type(like)(values.astype(numpy_name(like.dtype)), device=like.device)
-    return made  # type: ignore[no-any-return]
+def _table(name: str, like: Tensor, *asked: Any) -> Tensor:
+    """What a routine reads beside its source."""
+    table: Any = routine_of(name).table
+    made: Tensor = type(like)(table(*asked).astype(numpy_name(like.dtype)), device=like.device)
+    return made
 
 
 class ComplexTransform(Function):
@@ -44,7 +47,7 @@ class ComplexTransform(Function):
 
     def forward(self, x: Tensor, inverse: bool, factor: float) -> Tensor:
         self.inverse, self.factor, n = inverse, factor, vmax(x.shape[-2])
-        turns = _table(rotations(n, inverse, factor), x)
+        turns = _table("fourier", x, n, inverse, factor)
         sizes = n, int(inverse), int(factor != 1.0)
         return routine("fourier", sizes, x, turns, core=(2, 1)).reshape(x.shape)
 
@@ -57,7 +60,7 @@ class RealTransform(Function):
 
     def forward(self, x: Tensor, factor: float) -> Tensor:
         self.factor, n = factor, vmax(x.shape[-1])
-        turns = _table(real_rotations(n, False, factor), x)
+        turns = _table("real_fourier", x, n, False, factor)
         made = routine("real_fourier", (n, int(factor != 1.0)), x, turns, core=(1, 1))
         return made.reshape((*x.shape[:-1], n // 2 + 1, 2))
 
@@ -70,7 +73,7 @@ class RealInverse(Function):
 
     def forward(self, x: Tensor, factor: float) -> Tensor:
         self.factor, n = factor, 2 * (vmax(x.shape[-2]) - 1)
-        turns = _table(real_rotations(n, True, factor), x)
+        turns = _table("real_inverse", x, n, True, factor)
         return routine("real_inverse", (n, int(factor != 1.0)), x, turns, core=(2, 1))
 
     def backward(self, grad: Tensor) -> tuple[Tensor, None]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ...direct.routines import ROUTINES, Rows
+from ...codegen.direct_kernels import routine_of
 from ...dtype import dtypes
-from ...ir.args import RoutineArg
+from ...ir.args import RoutineArg, Rows
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import vmax
@@ -25,7 +25,7 @@ def routine(
 ) -> Tensor:
     """What a routine leaves for each example of its sources, matrices (or with `core` axes each)."""
     core = core or (2,) * len(sources)
-    arg = RoutineArg(name, (ROUTINES[name].words(*sizes),), core, sizes)
+    arg = RoutineArg(name, (routine_of(name).words(*sizes),), core, sizes)
     node = UOp(Ops.ROUTINE, sources[0].dtype, tuple([source.detach().uop for source in sources]), arg)
     made: Tensor = sources[0]._make(node)
     return made
@@ -46,7 +46,7 @@ def matrix(line: Tensor, begin: int, count: int, size: int) -> Tensor:
 
 def words(name: str, *sizes: int) -> int:
     """How many numbers a routine leaves."""
-    return ROUTINES[name].words(*sizes)
+    return routine_of(name).words(*sizes)
 
 
 def or_nan(value: Tensor, failed: Tensor, axes: int, problem: str) -> Tensor:

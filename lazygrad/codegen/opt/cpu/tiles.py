@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ....ir.nest import ranges_of
 from ....ir.ops import ELEMENTWISE, LANEWISE, Ops
 from ....ir.uop import UOp
-from ....ir.walks import reached
+from ....ir.walks import of_op, reached
 from ....target import Target
 from ...cost.cost_model import Loop, cycles, issued
 from ...expressions.lanes import exchanged
@@ -314,7 +314,7 @@ class Tiling:
                 return ()
             return node.src[1:] if node.op is Ops.WHERE else node.src
 
-        sums = [node.src[0] for node in self.facts.loops.sink.toposort() if node.op is Ops.REDUCE]
+        sums = [node.src[0] for node in of_op(self.facts.loops.sink.toposort(), Ops.REDUCE)]
         choices = [node for node in reached(sums, computed_from) if node.op is Ops.WHERE]
         return [ranges_of(condition) for condition in dict.fromkeys(choice.src[0] for choice in choices)]
 

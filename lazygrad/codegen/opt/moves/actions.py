@@ -17,11 +17,11 @@ from ....ir.members import Member
 from ....ir.nest import ranges_of
 from ....ir.ops import Ops
 from ....ir.uop import UOp
+from ....ir.walks import has_op, of_op
 from ....shape import size_text
 from ....target import Target
 from ...expressions.ranges import divides, in_order
-from .limits import exceeded
-from .loops import Axis, Loops, is_parallel
+from .loops import Axis, Loops
 
 #: The most neighbouring elements that one thread computes along one axis.
 MAX_UPCAST = 256
@@ -110,15 +110,19 @@ class Action(Protocol):
     def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops: ...
 
 
+#: Kind of optimization → what it does, and, where a grid of threads takes it another way, what it does there.
 ACTIONS: dict[OptOps, Action] = {}
+GRID_ACTIONS: dict[OptOps, Action] = {}
+#: Why a target cannot run loops, "" where it can: asked after each Opt.
+LIMITS: list[Callable[[Loops, Target], str]] = []
 _A = TypeVar("_A", bound=type)
 
 
-def opt(op: OptOps) -> Callable[[_A], _A]:
-    """Enter an action into the registry."""
+def opt(op: OptOps, *, grid: bool = False) -> Callable[[_A], _A]:
+    """Enter an action into the registry, or what it does on a `grid` alone."""
 
     def enter(action: _A) -> _A:
-        ACTIONS[op] = action()
+        (GRID_ACTIONS if grid else ACTIONS)[op] = action()
         return action
 
     return enter
@@ -137,7 +141,7 @@ def apply_opts(kernel: UOp | Loops, opts: Iterable[Opt], target: Target) -> UOp:
 
 def apply_opt(loops: Loops, each: Opt, target: Target) -> Loops:
     """The loops after one Opt. One that does not fit raises KernelOptError."""
-    action = ACTIONS.get(each.op)
+    action = action_of(each.op, target)
     if action is None:
         raise NotImplementedError(
             f"{each.op.name} is not implemented yet: this version has {', '.join(o.name for o in ACTIONS)}"
@@ -155,8 +159,9 @@ def apply_opt(loops: Loops, each: Opt, target: Target) -> Loops:
             require(amount > 0, f"the size {size_text(axis.size)} is not known: give an amount")
         action.check(loops, axis, amount, target)
         changed = action.apply(loops, axis, amount, target)
-        too_much = exceeded(changed, target)
-        require(not too_much, too_much)
+        for limit in LIMITS:
+            too_much = limit(changed, target)
+            require(not too_much, too_much)
         return changed
     except _Refused as refused:
         place = "" if each.axis is None else f" axis {each.axis}"
@@ -165,6 +170,12 @@ def apply_opt(loops: Loops, each: Opt, target: Target) -> Loops:
         raise KernelOptError(
             f"{each.op.name}{place}{by}: {refused}", lambda: loops.text(marked, action.counts == "reduces")
         ) from None
+
+
+def action_of(op: OptOps, target: Target) -> Action | None:
+    """What a kind of optimization does on a target."""
+    own = GRID_ACTIONS.get(op) if target.grid else None
+    return own or ACTIONS.get(op)
 
 
 def _axis(loops: Loops, action: Action, each: Opt) -> Axis:
@@ -195,7 +206,7 @@ def require_any_order(loops: Loops, axis: Axis) -> None:
 
 def require_shared_stages(loops: Loops, axis: Axis) -> None:
     """Lanes and registers read one STAGE: what it holds may not depend on which of them asks."""
-    stages = [node for node in loops.sink.toposort() if node.op is Ops.STAGE]
+    stages = of_op(loops.sink.toposort(), Ops.STAGE)
     apart = any(not ranges_of(stage).isdisjoint(axis.ranges) for stage in stages)
     require(not apart, "a STAGE along this axis is filled in each iteration: apply this Opt before STAGE")
 
@@ -242,34 +253,11 @@ class Unroll:
         if axis.output:
             require_any_order(loops, axis)
         elif axis.size == amount:
-            warps = any(node.op is Ops.WMMA for node in loops.sink.toposort())
+            warps = has_op(loops.sink.toposort(), Ops.WMMA)
             require(not warps, "no loop would be left for the sums of tensor cores")
 
     def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
         return loops.split(axis, amount, AxisType.UPCAST if axis.output else AxisType.UNROLL)
-
-
-@opt(OptOps.LOCAL)
-class Local:
-    """Give `amount` neighbours along an output axis to the threads of a workgroup.
-
-        for i in 0..n:  out[i] = f(i)
-    becomes
-        for each group i in 0..n/4, for each thread l in 0..4:  out[4i+l] = f(4i+l)
-    """
-
-    counts = "all"
-
-    def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
-        require(target.grid, f"{target.name} has no workgroups")
-        require(not loops.no_locals, "NOLOCALS was applied")
-        require(axis.output, "LOCAL is for axes of outputs; GROUP is for those that are reduced")
-        require(is_parallel(axis), "every thread would repeat what the axis shares")
-        require_shared_stages(loops, axis)
-        require_whole_steps(axis, amount)
-
-    def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
-        return loops.split(axis, amount, AxisType.LOCAL)
 
 
 @opt(OptOps.THREAD)
@@ -347,18 +335,3 @@ class Swap:
 
     def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
         return loops.swap(axis, loops.axes[amount])
-
-
-@opt(OptOps.NOLOCALS)
-class NoLocals:
-    """Forbid LOCAL from here on."""
-
-    counts = "none"
-
-    def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
-        require(not loops.no_locals, "NOLOCALS was applied already")
-        has = any(kind is AxisType.LOCAL for each in loops.axes for kind, _ in each.factors)
-        require(not has, "LOCAL was applied already")
-
-    def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
-        return loops.without_locals()

@@ -1,6 +1,6 @@
 """GROUP and GROUPTOP: a reduction is divided among the threads of a workgroup, or among the lanes of vectors.
 
-Two of the legal moves; `actions` tells how they are applied, `gpu/assign_grid.py` what becomes of
+Two of the legal moves; `actions` tells how they are applied, `gpu/passes/assign_grid.py` what becomes of
 them.
 """
 

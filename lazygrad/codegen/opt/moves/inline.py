@@ -13,6 +13,7 @@ from ....ir.nest import closed_ranges, stage_stores
 from ....ir.ops import Ops
 from ....ir.rewrite import transform
 from ....ir.uop import UOp
+from ....ir.walks import of_op
 from ....target import Target
 from .actions import Opt, OptOps, opt, require
 from .loops import Axis, Loops
@@ -42,7 +43,7 @@ class Inline:
 
 def rows_along(loops: Loops, axis: Axis) -> list[UOp]:
     """The STAGEs that a loop along an axis fills."""
-    stages = [node for node in loops.sink.toposort() if node.op is Ops.STAGE]
+    stages = of_op(loops.sink.toposort(), Ops.STAGE)
     return [stage for stage in stages if not set(closed_ranges(stage)).isdisjoint(axis.ranges)]
 
 

@@ -11,16 +11,16 @@ from dataclasses import replace
 from ....dtype import dtypes
 from ....ir import index
 from ....ir.args import AxisType
-from ....ir.nest import ranges_of
+from ....ir.nest import free_numbers, ranges_of
 from ....ir.ops import Ops
 from ....ir.uop import UOp
+from ....ir.walks import of_op
 from ....target import Target
+from ...expressions.narrow import NARROW
 from ...expressions.ranges import IN_REGISTERS, make_range, neutral, substitute_ranges
-from ...legalizing.emulate import NARROW
 from .actions import OptOps, opt, require, require_whole_steps
 from .loops import Axis, Loops
 from .stage import replaced
-from .windows import free_numbers
 
 #: A sum is of at most so many rounds, by those who choose them, so that its error stays small.
 IN_A_ROW = 72
@@ -57,7 +57,7 @@ class KBlocks:
         require(not reason, reason)
         (sum_,) = _sums(loops)
         before = _k_blocks_around(loops.sink, sum_)
-        stages = [n for n in loops.sink.toposort() if n.op in (Ops.STAGE, Ops.SCAN, Ops.WMMA)]
+        stages = of_op(loops.sink.toposort(), Ops.STAGE, Ops.SCAN, Ops.WMMA)
         require(stages == before, "apply it before STAGE")
         closed = _closed(sum_, before)
         require(any(r.arg.kind not in IN_REGISTERS for r in closed), "no loop is left over the results")
@@ -69,7 +69,7 @@ class KBlocks:
     def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
         (sum_,) = _sums(loops)
         (steps,) = axis.ranges
-        fresh, number = free_numbers(loops.sink)
+        fresh, number = free_numbers(loops.sink.toposort())
         rounds = make_range(steps.src[0].arg // amount, fresh, AxisType.LOOP)
         shorter = make_range(amount, steps.arg.id, steps.arg.kind)
         closed = _closed(sum_, _k_blocks_around(loops.sink, sum_))
@@ -115,12 +115,12 @@ def why_not_k_blocked(loops: Loops, axis: Axis) -> str:
 
 
 def _sums(loops: Loops) -> list[UOp]:
-    return [node for node in loops.sink.toposort() if node.op is Ops.REDUCE]
+    return of_op(loops.sink.toposort(), Ops.REDUCE)
 
 
 def _k_blocks_around(sink: UOp, sum_: UOp) -> list[UOp]:
     """The STAGEs of rounds in which a sum is done already, the innermost first."""
-    return [n for n in sink.toposort() if n.op is Ops.STAGE and sum_ in n.src[1].toposort()]
+    return [n for n in of_op(sink.toposort(), Ops.STAGE) if sum_ in n.src[1].toposort()]
 
 
 def _closed(sum_: UOp, around: list[UOp]) -> list[UOp]:

@@ -17,9 +17,10 @@ from ....ir import index
 from ....ir.args import AxisType, KernelInfo
 from ....ir.index import as_index, as_sint, sint
 from ....ir.loops_text import loops_text
-from ....ir.nest import closed_ranges, output_ranges, ranges_of
+from ....ir.nest import closed_ranges, free_numbers, output_ranges, ranges_of
 from ....ir.ops import Ops
 from ....ir.uop import UOp
+from ....ir.walks import of_op
 from ...expressions.checks import implied_where
 from ...expressions.ranges import IN_REGISTERS, make_range, neutral, substitute_ranges
 from ...lowering.axes import kernel_name
@@ -87,7 +88,7 @@ class Loops:
         `consecutive`: inner*size/amount + outer, so that one place of the inner part is a piece of the axis.
         A reduce's inner part cannot be UPCAST, so on an axis of both an output and reduces theirs is UNROLL.
         """
-        fresh = _next_id(self.sink)
+        fresh = free_numbers(self.sink.toposort())[0]
         mapping: dict[UOp, UOp] = {}
         outers: list[UOp] = []
         rest = as_sint(index.floordiv(as_index(axis.size), index.const(amount)))
@@ -118,7 +119,7 @@ class Loops:
         """An output axis in blocks of `amount`: the loop over them is the innermost of all such loops."""
         (r,) = axis.ranges
         rest = as_sint(index.floordiv(as_index(axis.size), index.const(amount)))
-        block = make_range(rest, _next_id(self.sink), AxisType.TILE)
+        block = make_range(rest, free_numbers(self.sink.toposort())[0], AxisType.TILE)
         inside = (make_range(amount, r.arg.id, r.arg.kind),) if amount > 1 else ()
         place = block * amount + inside[0] if inside else block
         left = replace(axis, size=amount, ranges=inside, blocks=(*axis.blocks, block))
@@ -202,11 +203,7 @@ class Loops:
 
 def _reduced_ranges(sink: UOp) -> dict[UOp, None]:
     """The ranges that some REDUCE closes, in topological order."""
-    return {r: None for node in sink.toposort() if node.op is Ops.REDUCE for r in node.src[1:]}
-
-
-def _next_id(sink: UOp) -> int:
-    return 1 + max((node.arg.id for node in sink.toposort() if node.op is Ops.RANGE), default=-1)
+    return {r: None for node in of_op(sink.toposort(), Ops.REDUCE) for r in node.src[1:]}
 
 
 def _find_axes(sink: UOp) -> tuple[Axis, ...]:
@@ -214,7 +211,7 @@ def _find_axes(sink: UOp) -> tuple[Axis, ...]:
     ranges_of(sink)
     reduced = list(_reduced_ranges(sink))
     #: what fills the rows that are kept, the last first: a row is read where the next one is filled
-    filling = [r for node in reversed(nodes) if node.op is Ops.STAGE for r in closed_ranges(node)]
+    filling = [r for node in of_op(reversed(nodes), Ops.STAGE) for r in closed_ranges(node)]
     walked = [r for r in output_ranges(nodes) if r.arg.kind not in IN_REGISTERS]
     outputs = len(walked)
     groups = _fuse_loops(nodes, walked + filling + reduced, outputs)

@@ -10,9 +10,10 @@ import math
 from ....dtype import dtypes
 from ....ir import index
 from ....ir.args import AxisType
-from ....ir.nest import output_ranges, ranges_of, stage_stores
+from ....ir.nest import Ranges, free_numbers, output_ranges, ranges_of, stage_stores
 from ....ir.ops import ELEMENTWISE, Ops
 from ....ir.uop import UOp, toposort
+from ....ir.walks import of_op
 from ....target import Target
 from ...expressions.ranges import (
     IN_REGISTERS,
@@ -23,10 +24,8 @@ from ...expressions.ranges import (
     substitute_ranges,
 )
 from .actions import OptOps, opt, require
-from .factors import stage_factors
 from .loops import Axis, Loops
-from .shared import staged_by_workgroup
-from .windows import WHOLE, free_numbers, index_of, once, windows
+from .windows import WHOLE, index_of, once, windows
 
 #: The side of the squares in which a copy is transposed.
 SQUARE = 8
@@ -54,55 +53,43 @@ class Stage:
     counts = "all"
 
     def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
-        if target.grid:
-            require(target.has_local, f"the workgroups of {target.name} share no memory")
-            require(not loops.no_locals, "NOLOCALS was applied")
         require(bool(axis.outermost), "no loop is left along the axis")
         found = staged_values(loops.sink, amount)
         require(bool(found), f"nothing loads data{amount}")
         stored = {store.src[0].src[0] for store in loops.sink.src}
-        read = {node.src[0].src[0] for value in found for node in value.toposort() if node.op is Ops.LOAD}
+        read = {node.src[0].src[0] for value in found for node in of_op(value.toposort(), Ops.LOAD)}
         require(read.isdisjoint(stored), f"the kernel stores data{amount}: a copy would be the old values")
-        inside = loops_around(loops, axis, target)
-        limit = target.local_bytes if target.grid else max(target.memory.sizes)
+        inside = self.around(loops, axis)
         for value in found:
             require(not is_computed(index_of(value)), f"data{amount} is read at computed indices")
             closed = ranges_of(value) - inside
             require(bool(closed), f"one iteration of axis {axis.number} reads one element of data{amount}")
             fixed = all(r.src[0].op is Ops.CONST for r in closed)
             require(fixed, "the copy would have a size that is not known")
-            if target.grid:
-                continue  # `limits` counts what a workgroup's memory holds
-            size = math.prod(r.src[0].arg for r in closed) * value.dtype.itemsize
-            if size > limit:
-                found_once = windows(value, closed, 0)
-                once = found_once.index if found_once else closed
-                size = math.prod(r.src[0].arg for r in once) * value.dtype.itemsize
-            require(size <= limit, f"the copy has {size} bytes; at most {limit} are kept")
+            self.check_size(value, closed, target)
+
+    def check_size(self, value: UOp, closed: Ranges, target: Target) -> None:
+        """Refuse a copy of all steps of these loops that no cache holds."""
+        limit = max(target.memory.sizes)
+        size = math.prod(r.src[0].arg for r in closed) * value.dtype.itemsize
+        if size > limit:
+            found_once = windows(value, closed, 0)
+            once = found_once.index if found_once else closed
+            size = math.prod(r.src[0].arg for r in once) * value.dtype.itemsize
+        require(size <= limit, f"the copy has {size} bytes; at most {limit} are kept")
 
     def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
-        inside = loops_around(loops, axis, target)
-        sink = stage_factors(loops.sink, amount, inside, target) if target.grid else loops.sink
+        sink, inside = loops.sink, self.around(loops, axis)
         for value in staged_values(sink, amount):
-            if target.grid:
-                copy = staged_by_workgroup(sink, value, inside, target)
-            else:
-                copy = staged(sink, value, inside, target.memory.line)
-            sink = replaced(sink, value, copy)
+            sink = replaced(sink, value, staged(sink, value, inside, target.memory.line))
         return loops.with_sink(sink)
 
-
-def loops_around(loops: Loops, axis: Axis, target: Target) -> frozenset[UOp]:
-    """The loops that stand around one turn of the axis' outermost one, with that one.
-
-    On a grid those that count workgroups: its threads share a copy.
-    """
-    outputs = [r for r in output_ranges(loops.sink.toposort()) if r.arg.kind not in IN_REGISTERS]
-    own = axis.outermost
-    if target.grid:
-        return frozenset(r for r in outputs if r.arg.kind is AxisType.GLOBAL).union(own)
-    last = max((outputs.index(r) for r in own if r in outputs), default=len(outputs) - 1)
-    return frozenset(outputs[: last + 1]).union(r for r in own if r not in outputs)
+    def around(self, loops: Loops, axis: Axis) -> Ranges:
+        """The loops that stand around one turn of the axis' outermost one, with that one."""
+        own = axis.outermost
+        outputs = [r for r in output_ranges(loops.sink.toposort()) if r.arg.kind not in IN_REGISTERS]
+        last = max((outputs.index(r) for r in own if r in outputs), default=len(outputs) - 1)
+        return frozenset(outputs[: last + 1]).union(r for r in own if r not in outputs)
 
 
 def staged_values(sink: UOp, number: int) -> list[UOp]:
@@ -115,7 +102,7 @@ def staged_values(sink: UOp, number: int) -> list[UOp]:
     for node in nodes:
         for source in node.src:
             users.setdefault(source, []).append(node)
-    copied = toposort(store for node in nodes if node.op is Ops.STAGE for store in stage_stores(node))
+    copied = toposort(store for node in of_op(nodes, Ops.STAGE) for store in stage_stores(node))
     addresses = index_nodes(nodes)
     found = []
     for node in nodes:
@@ -152,7 +139,7 @@ def _converted(value: UOp, users: dict[UOp, list[UOp]], addresses: set[UOp]) -> 
 
 def staged(sink: UOp, value: UOp, inside: frozenset[UOp], line: int) -> UOp:
     """The value, read from a STAGE that is filled in each turn of the loops `inside`."""
-    fresh, number = free_numbers(sink)
+    fresh, number = free_numbers(sink.toposort())
     found = once(value, inside, fresh)
     at, source = found.index, found.value
     closed = sorted(at, key=_order)

@@ -10,12 +10,12 @@ from ....ir.index import as_index, as_sint
 from ....ir.ops import Ops
 from ....ir.rewrite import transform
 from ....ir.uop import UOp
+from ....ir.walks import of_op
 from ....target import Dot, Target
 from ...expressions.narrow import product
 from ...expressions.ranges import make_range, substitute_ranges
 from .actions import OptOps, opt, require, require_shared_stages, require_whole_steps
 from .loops import Axis, Loops
-from .warp_matrices import by_warp, check_warp
 
 
 @opt(OptOps.TC)
@@ -29,16 +29,11 @@ class TensorCore:
     The factors have the type that the instruction takes, or are made it where it holds all their values.
     A packed pair is one value from here on, which STAGE copies as such. Each product is added with one
     rounding; what is subnormal, of the factors as of the sums, may count as zero (docs/numbers.md).
-
-    On a grid with tensor cores, a warp does `amount` steps for 16 x 8 results at once (`warp_matrices.py`).
     """
 
     counts = "reduces"
 
     def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
-        if target.tensor_cores:
-            check_warp(loops, axis, amount, target)
-            return
         require(bool(target.dots), f"{target.name} has no instruction for sums of products")
         require(not axis.output, "the axis is an output's too")
         require(bool(axis.ranges), "no loop is left along the axis")
@@ -52,8 +47,6 @@ class TensorCore:
         require_whole_steps(axis, amount)
 
     def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
-        if target.tensor_cores:
-            return by_warp(loops, axis, amount, target)
         rest = as_sint(index.floordiv(as_index(axis.size), index.const(amount)))
         left = {r: make_range(rest, r.arg.id, r.arg.kind) if rest != 1 else None for r in axis.ranges}
 
@@ -78,9 +71,7 @@ def factors(reduce: UOp, target: Target) -> tuple[Dot, UOp, UOp] | None:
 def _reduces(loops: Loops, axis: Axis) -> list[UOp]:
     """The REDUCEs along an axis."""
     own = set(axis.ranges)
-    return [
-        node for node in loops.sink.toposort() if node.op is Ops.REDUCE and not own.isdisjoint(node.src[1:])
-    ]
+    return [node for node in of_op(loops.sink.toposort(), Ops.REDUCE) if not own.isdisjoint(node.src[1:])]
 
 
 def _with_dot(reduce: UOp, left: dict[UOp, UOp | None], amount: int, target: Target) -> UOp:

@@ -84,13 +84,6 @@ def once(value: UOp, inside: frozenset[UOp], fresh: int) -> Windows:
     return windows(value, closed, fresh) or Windows(value, {r: r for r in closed})
 
 
-def free_numbers(sink: UOp) -> tuple[int, int]:
-    """The first free number of a range, and of memory of a kernel's own."""
-    nodes = sink.toposort()
-    fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
-    return fresh, 1 + max((node.arg for node in nodes if node.op is Ops.DEFINE_LOCAL), default=-1)
-
-
 def _joined(value: UOp, loops: list[UOp], groups: list[list[UOp]], fresh: int) -> Windows | None:
     place = index_of(value).src[1]
     if any(r.arg.kind in IN_REGISTERS for group in groups for r in group):

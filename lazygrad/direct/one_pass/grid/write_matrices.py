@@ -2,7 +2,7 @@
 
 A warp has 16 rows, and all keys of a block. With g = lane / 4 and t = lane % 4 a thread has the rows g and
 g + 8, of them the keys and columns 8n + 2t and its neighbour: what it holds of the sums of an instruction
-(`opt/moves/warp_matrices.py` says whose is what). What it then has of f(x - t), rounded to halves, is what
+(`moves/warp_matrices.py` says whose is what). What it then has of f(x - t), rounded to halves, is what
 the second product wants of its left factor: it stays in registers. The rows' factors do too.
 
     copy the first block of keys' factors

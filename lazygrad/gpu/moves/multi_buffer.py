@@ -5,17 +5,17 @@ One of the legal moves; `actions` tells how they are applied.
 
 from __future__ import annotations
 
-from ....dtype import PtrDType, dtypes
-from ....ir import index
-from ....ir.args import AxisType
-from ....ir.nest import is_shared, ranges_of
-from ....ir.ops import Ops
-from ....ir.uop import UOp
-from ....target import Target
-from ...expressions.ranges import substitute_ranges
-from .actions import OptOps, opt, require
-from .loops import Axis, Loops
-from .shared import APART
+from ...codegen.expressions.ranges import substitute_ranges
+from ...codegen.opt.moves.actions import OptOps, opt, require
+from ...codegen.opt.moves.loops import Axis, Loops
+from ...dtype import PtrDType, dtypes
+from ...ir import index
+from ...ir.args import AxisType
+from ...ir.nest import is_shared, ranges_of
+from ...ir.ops import Ops
+from ...ir.uop import UOp
+from ...target import Target
+from .factors import APART
 
 #: The most copies of one STAGE.
 MOST_AHEAD = 4
@@ -24,7 +24,7 @@ MOST_AHEAD = 4
 @opt(OptOps.AHEAD)
 class MultiBuffer:
     """Keep `amount` copies of what each STAGE holds, in turns of the axis' loop: one is filled while another
-    is read (`gpu/staging.py`).
+    is read (`gpu/passes/staging.py`).
 
         for k in 0..n:  temp0 = data1[k];  ... temp0[i] ...
     becomes

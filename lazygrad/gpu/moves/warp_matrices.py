@@ -12,26 +12,27 @@ So the loop over rows becomes 16 rows of which g and u are ranges, that over col
 and each factor is the plain one with the thread's own places in it: a column's number is g there, not 2t + v.
 
 Of what several warps begin together (PTX's `wgmma`, on 64 rows) each has 16 rows, and holds the sums as
-above. Its factors are written as if it were alone; `codegen/legalizing/warp_groups.py` has the instruction
+above. Its factors are written as if it were alone; `gpu/passes/warp_groups.py` has the instruction
 read them.
 """
 
 from __future__ import annotations
 
-from ....config import TF32
-from ....dtype import dtypes
-from ....ir import index
-from ....ir.args import AxisType
-from ....ir.index import as_index, as_sint
-from ....ir.nest import ranges_of
-from ....ir.ops import Ops
-from ....ir.rewrite import transform
-from ....ir.uop import UOp
-from ....target import Target, TensorCore
-from ...expressions.narrow import product
-from ...expressions.ranges import in_order, make_range, substitute_ranges
-from .actions import require, require_shared_stages, require_whole_steps
-from .loops import Axis, Loops, is_parallel
+from ...codegen.expressions.narrow import product
+from ...codegen.expressions.ranges import in_order, make_range, substitute_ranges
+from ...codegen.opt.moves import tensor_core
+from ...codegen.opt.moves.actions import OptOps, opt, require, require_shared_stages, require_whole_steps
+from ...codegen.opt.moves.loops import Axis, Loops, is_parallel
+from ...config import TF32
+from ...dtype import dtypes
+from ...ir import index
+from ...ir.args import AxisType
+from ...ir.index import as_index, as_sint
+from ...ir.nest import free_numbers, ranges_of
+from ...ir.ops import Ops
+from ...ir.rewrite import transform
+from ...ir.uop import UOp
+from ...target import Target, TensorCore
 
 #: Rows and columns of the sums, and how many of each a thread has; threads along both.
 ROWS, COLUMNS, OWN, ALONG_ROWS, ALONG_COLUMNS = 16, 8, 2, 8, 4
@@ -42,7 +43,30 @@ def allowed(target: Target) -> list[TensorCore]:
     return [core for core in target.tensor_cores if not core.unread or TF32]
 
 
-def check_warp(loops: Loops, axis: Axis, amount: int, target: Target) -> None:
+@opt(OptOps.TC, grid=True)
+class WarpMatrices(tensor_core.TensorCore):
+    """Sum products of matrices: a warp does `amount` steps of a sum for 16 x 8 results at once.
+
+        for i in 0..n: for j in 0..m: for k in 0..l:  acc += float(a[i, k]) * float(b[k, j])
+    becomes
+        for each 16 i, for each 8 j: for k in 0..l/8:  acc += wmma(words of a, words of b)
+
+    Without such instructions it is done as on a processor.
+    """
+
+    def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
+        if target.tensor_cores:
+            _check_warp(loops, axis, amount, target)
+        else:
+            super().check(loops, axis, amount, target)
+
+    def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
+        if target.tensor_cores:
+            return _by_warp(loops, axis, amount, target)
+        return super().apply(loops, axis, amount, target)
+
+
+def _check_warp(loops: Loops, axis: Axis, amount: int, target: Target) -> None:
     """Refuse what is no product of matrices for a tensor core of so many steps."""
     require(not loops.no_locals, "NOLOCALS was applied")
     require(not axis.output, "the axis is an output's too")
@@ -63,17 +87,17 @@ def check_warp(loops: Loops, axis: Axis, amount: int, target: Target) -> None:
     )
 
 
-def by_warp(loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
+def _by_warp(loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
     """The loops with a WMMA in the place of what they sum."""
     found = _core_and_axes(loops, axis, amount, target)
-    assert found is not None  # `check_warp` has seen it
+    assert found is not None  # `_check_warp` has seen it
     core, rows, columns = found
     loops, g = _split(loops, rows, ALONG_ROWS, AxisType.WARP)
     loops, u = _split(loops, rows, OWN, AxisType.UPCAST)
     if core.warps > 1:
         loops, _ = _split(loops, rows, core.warps, AxisType.WARP)
         inside = make_range(
-            ALONG_ROWS, _fresh(loops), AxisType.WARP
+            ALONG_ROWS, free_numbers(loops.sink.toposort())[0], AxisType.WARP
         )  # threads of a warp come before other warps
         loops, g = loops.with_sink(substitute_ranges(loops.sink, {g: inside})), inside
     loops, v = _split(loops, columns, OWN, AxisType.UPCAST)
@@ -111,12 +135,8 @@ def by_warp(loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
 
 def _split(loops: Loops, axis: Axis, amount: int, kind: AxisType) -> tuple[Loops, UOp]:
     """An output axis split, and the range of the inner part."""
-    fresh = _fresh(loops)
+    fresh = free_numbers(loops.sink.toposort())[0]
     return loops.split(loops.axes[axis.number], amount, kind), make_range(amount, fresh, kind)
-
-
-def _fresh(loops: Loops) -> int:
-    return 1 + max(int(node.arg.id) for node in loops.sink.toposort() if node.op is Ops.RANGE)
 
 
 def _word(value: UOp, places: list[dict[UOp, UOp]]) -> UOp:

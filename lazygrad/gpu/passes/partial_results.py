@@ -22,16 +22,17 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ..codegen.expressions.ranges import largest_power_of_two, make_range, only_where
-from ..codegen.legalizing.emulate import NARROW
-from ..codegen.opt.moves.limits import radices
-from ..dtype import dtypes
-from ..ir import index
-from ..ir.args import AxisType
-from ..ir.ops import Ops
-from ..ir.rewrite import transform
-from ..ir.uop import UOp
-from ..target import Multiprocessor, Target
+from ...codegen.expressions.narrow import NARROW
+from ...codegen.expressions.ranges import largest_power_of_two, make_range, only_where
+from ...dtype import dtypes
+from ...ir import index
+from ...ir.args import AxisType
+from ...ir.nest import free_numbers
+from ...ir.ops import Ops
+from ...ir.rewrite import transform
+from ...ir.uop import UOp
+from ...target import Multiprocessor, Target
+from ..moves.workgroup import radices
 
 
 class Exchange(NamedTuple):
@@ -134,10 +135,7 @@ def share(
     float32, as accumulators are.
     """
     nodes = sink.toposort()
-    numbers = itertools.count(1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE))
-    memories = itertools.count(
-        1 + max((node.arg for node in nodes if node.op is Ops.DEFINE_LOCAL), default=-1)
-    )
+    numbers, memories = map(itertools.count, free_numbers(nodes))
     lengths = [index.bounds(axis[0].src[0])[1] for axis in threads]
     levels: dict[UOp, list[tuple[Step, UOp | None]]] = {}
     for r in sorted(grouped, key=lambda r: r.arg.id):  # the same in every process

@@ -12,15 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..codegen.expressions.checks import checked_where
-from ..codegen.expressions.ranges import only_where, stride, typical
-from ..dtype import dtypes
-from ..ir import index
-from ..ir.args import AxisType
-from ..ir.nest import output_ranges, ranges_of
-from ..ir.ops import Ops
-from ..ir.uop import UOp
-from ..target import Target
+from ...codegen.expressions.checks import checked_where
+from ...codegen.expressions.ranges import only_where, stride, typical
+from ...dtype import dtypes
+from ...ir import index
+from ...ir.args import AxisType
+from ...ir.nest import output_ranges, ranges_of
+from ...ir.ops import Ops
+from ...ir.uop import UOp
+from ...target import Target
 from .partial_results import share
 from .staging import fetch_copies, fill_together, pipeline_stages
 
@@ -50,7 +50,9 @@ def assign_grid(sink: UOp, target: Target) -> UOp:
     }
     within = {r: index.less(place, r.src[0]) for r, place in places.items() if r.src[0].op is not Ops.CONST}
     if within:
-        sink = checked_where(sink, lambda check: index.all_of(_of_ranges(within, check)))
+        sink = checked_where(
+            sink, lambda check: index.all_of([holds for r, holds in within.items() if r in ranges_of(check)])
+        )
     sink = pipeline_stages(fetch_copies(fill_together(sink, threads, places), target), places)
     alone = [store for store in sink.src if not any(r.arg.kind is AxisType.GROUP for r in ranges_of(store))]
     if grouped:
@@ -65,11 +67,6 @@ def assign_grid(sink: UOp, target: Target) -> UOp:
         made = substituted[store]
         stores.append(only_where(made, *conditions) if conditions else made)
     return sink.replace(src=tuple(stores))
-
-
-def _of_ranges(conditions: dict[UOp, UOp], node: UOp) -> list[UOp]:
-    """The conditions of those ranges that a node depends on."""
-    return [condition for r, condition in conditions.items() if r in ranges_of(node)]
 
 
 def _nearest_first(nodes: Sequence[UOp], axes: list[list[UOp]]) -> list[list[UOp]]:

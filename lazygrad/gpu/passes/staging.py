@@ -39,17 +39,17 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-from ..codegen.expressions.checks import checked_where
-from ..codegen.expressions.ranges import make_range
-from ..dtype import dtypes
-from ..ir import index
-from ..ir.args import AxisType, RangeArg
-from ..ir.nest import closed_ranges, is_shared, ranges_of, stage_stores
-from ..ir.ops import Ops
-from ..ir.rewrite import transform
-from ..ir.uop import UOp
-from ..renderer.alignment import multiple_of
-from ..target import Target
+from ...codegen.expressions.checks import checked_where
+from ...codegen.expressions.ranges import make_range
+from ...dtype import dtypes
+from ...ir import index
+from ...ir.args import AxisType, RangeArg
+from ...ir.nest import closed_ranges, free_numbers, is_shared, ranges_of, stage_stores
+from ...ir.ops import Ops
+from ...ir.rewrite import transform
+from ...ir.uop import UOp
+from ...renderer.alignment import multiple_of
+from ...target import Target
 
 # *** by all threads
 
@@ -63,7 +63,7 @@ def fill_together(sink: UOp, threads: Sequence[Sequence[UOp]], places: Mapping[U
     for axis in threads:
         thread = thread + places[axis[0]] * count
         count *= index.bounds(axis[0].src[0])[1]
-    fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
+    fresh = free_numbers(nodes)[0]
 
     def filled(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         nonlocal fresh
@@ -161,7 +161,7 @@ def pipeline_stages(sink: UOp, places: Collection[UOp]) -> UOp:
     nodes = sink.toposort()
     if not any(is_shared(node) and node.arg is not None for node in nodes):
         return sink
-    fresh = 1 + max((node.arg.id for node in nodes if node.op is Ops.RANGE), default=0)
+    fresh = free_numbers(nodes)[0]
 
     def begun(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         nonlocal fresh

@@ -11,10 +11,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...dtype import ConstType, DType, cast_value
-from ...ir import index
-from ...ir.ops import ELEMENTWISE, Ops, execute, from_bits, start_value
-from ...ir.uop import UOp
+from ..dtype import ConstType, DType, cast_value
+from ..ir import index
+from ..ir.ops import ELEMENTWISE, Ops, execute, from_bits, start_value
+from ..ir.uop import UOp
 
 Memory = dict[int, list[ConstType]]
 

@@ -10,23 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...ir.nest import Block
+from ...ir.nest import Block, Guard
 from ...ir.ops import Ops
 from ...ir.uop import UOp, toposort
 
 Item = UOp | Block
 #: What all threads do, or what changes memory.
 _TOGETHER = (Ops.STAGE, Ops.STORE, Ops.FETCH, Ops.BARRIER, Ops.SHUFFLE)
-
-
-class Guard(Block):
-    """A Block that is entered where a condition holds, once."""
-
-    __slots__ = ("condition",)
-
-    def __init__(self, condition: UOp, parent: Block, items: list[Item]) -> None:
-        super().__init__(None, parent)
-        self.condition, self.items = condition, items
 
 
 def guard_leader_thread(body: Block) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...device import Buffer
-from ...dtype import DType, dtypes
-from ...ir.ops import from_bits
+from ..device import Buffer
+from ..dtype import DType, dtypes
+from ..ir.ops import from_bits
 from .intervals import epsilon, roundings
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...dtype import DType, dtypes
-from ...ir.ops import ELEMENTWISE, OPS, Ops
-from ...ir.uop import UOp
-from ...locks import WeakKeys
-from ...renderer import Renderer
-from ..legalizing.legalize import legalize
+from ..dtype import DType, dtypes
+from ..ir.ops import ELEMENTWISE, OPS, Ops
+from ..ir.uop import UOp
+from ..locks import WeakKeys
+from ..renderer import Renderer
+from .passes import legalize
 
 #: No op becomes more operations than so many times its rough price (`OPS[op].cost`).
 WORST = 60

@@ -18,19 +18,20 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ....dtype import dtypes
-from ....ir import index
-from ....ir.args import AxisType
-from ....ir.nest import ranges_of
-from ....ir.ops import Ops
-from ....ir.uop import UOp, toposort
-from ....target import PackedTile, Target, TensorCore
-from ....target.packed_tiles import LINES, MODES
-from ...expressions.ranges import make_range, stride, substitute_ranges
-from .shared import APART, filling_loops
+from ...codegen.expressions.ranges import make_range, stride, substitute_ranges
+from ...codegen.opt.moves.windows import Windows, index_of
+from ...dtype import dtypes
+from ...ir import index
+from ...ir.args import AxisType
+from ...ir.nest import free_numbers, ranges_of
+from ...ir.ops import Ops
+from ...ir.uop import UOp, toposort
+from ...target import PackedTile, Target, TensorCore
+from ...target.packed_tiles import LINES, MODES
 from .warp_matrices import OWN
-from .windows import Windows, free_numbers, index_of
 
+#: Bytes by which rows are kept apart that would lie in the same banks: a vector, so that they stay aligned.
+APART = 16
 #: Values by where they are: the half, which of a thread's rows, the place in the word.
 Lanes = Mapping[tuple[int, ...], UOp]
 
@@ -72,7 +73,7 @@ def _staged(
     """Of each value what is read from one copy of all, and its panels if there are any; None where they are
     no matrix in memory.
     """
-    fresh, number = free_numbers(sink)
+    fresh, number = free_numbers(sink.toposort())
     ranges = [
         make_range(1 + max(at[k] for at in lanes), fresh + k, AxisType.LOOP)
         for k in range(len(next(iter(lanes))))
@@ -227,3 +228,42 @@ def _sum(terms: Iterable[UOp]) -> UOp:
     for term in terms:
         total = total + term
     return total
+
+
+# *** the loops that fill a copy
+
+
+def filling_loops(filling: list[UOp], place: UOp, fresh: int, width: int) -> tuple[dict[UOp, UOp], list[UOp]]:
+    """The place on each axis of a copy, and the loops that walk them, the outermost first.
+
+    Where whole vectors lie side by side in the source, a thread takes one.
+    """
+    own: dict[UOp, UOp] = {}
+    loops: list[UOp] = []
+    for r in filling:
+        size = r.src[0].arg
+        whole = _vector(place, r, width) if r is filling[-1] else 1
+        if whole > 1:
+            lanes = make_range(whole, fresh + 1, AxisType.UPCAST)
+            turns = make_range(size // whole, fresh, AxisType.LOOP)
+            own[r] = turns * whole + lanes if size > whole else lanes
+            loops += [turns, lanes] if size > whole else [lanes]
+        else:
+            own[r] = make_range(size, fresh, AxisType.LOOP)
+            loops.append(own[r])
+        fresh += 2
+    return own, loops
+
+
+def _vector(place: UOp, r: UOp, width: int) -> int:
+    """How many neighbours along `r` are a vector wherever one begins; at most `width`."""
+    while width > 1 and (r.src[0].arg % width or not _is_aligned(place, r, width)):
+        width //= 2
+    return width
+
+
+def _is_aligned(place: UOp, r: UOp, width: int) -> bool:
+    """Whether the source is contiguous along `r`, and begins at multiples of a width elsewhere."""
+    terms, constant = index.terms_of(place)
+    others = [coefficient for monomial, coefficient in terms.items() if monomial != (r,)]
+    return terms.get((r,)) == 1 and all(n % width == 0 for n in (constant, *others))

@@ -1,16 +1,27 @@
-"""What a workgroup may take: its threads, and the local memory in which their partial results meet."""
+"""What a workgroup may take, its threads and the local memory in which their partial results meet; and LOCAL,
+which gives outputs to its threads.
+"""
 
 from __future__ import annotations
 
 import math
 
-from ....ir.args import AxisType
-from ....ir.nest import ranges_of
-from ....ir.ops import Ops
-from ....target import Target
-from ...expressions.ranges import IN_REGISTERS, largest_power_of_two
-from .loops import Loops
-from .shared import shared_copies
+from ...codegen.expressions.ranges import IN_REGISTERS, largest_power_of_two
+from ...codegen.opt.moves.actions import (
+    LIMITS,
+    OptOps,
+    opt,
+    require,
+    require_shared_stages,
+    require_whole_steps,
+)
+from ...codegen.opt.moves.loops import Axis, Loops, is_parallel
+from ...dtype import PtrDType
+from ...ir.args import AxisType
+from ...ir.nest import ranges_of
+from ...ir.ops import Ops
+from ...ir.uop import UOp
+from ...target import Target
 
 #: Up to so many parts are combined by a thread at once.
 MOST_PARTS = 16
@@ -57,13 +68,19 @@ def shared_bytes(loops: Loops) -> int:
     return total
 
 
+def shared_copies(sink: UOp) -> int:
+    """The bytes of a workgroup's memory that hold copies."""
+    memories = [node.src[0].dtype for node in sink.toposort() if node.op is Ops.STAGE]
+    return sum(m.size * m.base.itemsize for m in memories if isinstance(m, PtrDType) and m.local)
+
+
 def exchanged_bytes(loops: Loops, warps: int) -> int:
     """The local memory through which warps give and get their matrices."""
     cores = [node.arg for node in loops.sink.toposort() if node.op is Ops.WMMA]
     return max((core.warp_bytes for core in cores), default=0) * warps
 
 
-def exceeded(loops: Loops, target: Target) -> str:
+def _exceeded(loops: Loops, target: Target) -> str:
     """Why a workgroup of the target cannot run these loops; "" where it can."""
     if not target.grid:
         return ""
@@ -81,3 +98,47 @@ def exceeded(loops: Loops, target: Target) -> str:
         what = " and ".join(name for name, nbytes in taken.items() if nbytes)
         return f"{what} would take {total} bytes of local memory; {target.name} has {room}"
     return ""
+
+
+LIMITS.append(_exceeded)
+
+
+# *** which outputs its threads compute
+
+
+@opt(OptOps.LOCAL)
+class Local:
+    """Give `amount` neighbours along an output axis to the threads of a workgroup.
+
+        for i in 0..n:  out[i] = f(i)
+    becomes
+        for each group i in 0..n/4, for each thread l in 0..4:  out[4i+l] = f(4i+l)
+    """
+
+    counts = "all"
+
+    def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
+        require(target.grid, f"{target.name} has no workgroups")
+        require(not loops.no_locals, "NOLOCALS was applied")
+        require(axis.output, "LOCAL is for axes of outputs; GROUP is for those that are reduced")
+        require(is_parallel(axis), "every thread would repeat what the axis shares")
+        require_shared_stages(loops, axis)
+        require_whole_steps(axis, amount)
+
+    def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
+        return loops.split(axis, amount, AxisType.LOCAL)
+
+
+@opt(OptOps.NOLOCALS)
+class NoLocals:
+    """Forbid LOCAL from here on."""
+
+    counts = "none"
+
+    def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
+        require(not loops.no_locals, "NOLOCALS was applied already")
+        has = any(kind is AxisType.LOCAL for each in loops.axes for kind, _ in each.factors)
+        require(not has, "LOCAL was applied already")
+
+    def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
+        return loops.without_locals()

@@ -13,11 +13,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ...dtype import ConstType, DType, dtypes
-from ...ir.index import bounds, sint
-from ...ir.ops import DIRECT, ELEMENTWISE, Ops
-from ...ir.uop import UOp
-from ...shape import ShapeTracker, shape_of
+from ..dtype import ConstType, DType, dtypes
+from ..ir.index import bounds, sint
+from ..ir.ops import DIRECT, ELEMENTWISE, Ops
+from ..ir.uop import UOp
+from ..shape import ShapeTracker, shape_of
 
 #: Roundings to allow for in one operation: those of functions are within a few units of the last place.
 ULPS = {Ops.EXP: 8, Ops.EXP2: 8, Ops.LOG: 8, Ops.LOG2: 8, Ops.SIN: 8, Ops.COS: 8}

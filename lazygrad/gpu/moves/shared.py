@@ -1,6 +1,6 @@
 """A STAGE on a grid: a copy in memory that the threads of a workgroup fill together, and share.
 
-Who fills which element is said later, when all threads are known (`gpu/assign_grid.py`): here the
+Who fills which element is said later, when all threads are known (`gpu/passes/assign_grid.py`): here the
 loops that fill it walk its elements as they lie in the source, so that neighbouring threads read neighbours
 there.
 """
@@ -9,22 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ....dtype import PtrDType, dtypes
-from ....ir import index
-from ....ir.args import AxisType
-from ....ir.ops import Ops
-from ....ir.uop import UOp
-from ....target import Target
-from ...expressions.ranges import make_range, stride, substitute_ranges
-from .windows import free_numbers, index_of, once
-
-#: Bytes by which rows are kept apart that would lie in the same banks: a vector, so that they stay aligned.
-APART = 16
+from ...codegen.expressions.ranges import stride, substitute_ranges
+from ...codegen.opt.moves.actions import OptOps, opt, require
+from ...codegen.opt.moves.loops import Axis, Loops
+from ...codegen.opt.moves.stage import Stage, replaced, staged_values
+from ...codegen.opt.moves.windows import index_of, once
+from ...dtype import dtypes
+from ...ir import index
+from ...ir.args import AxisType
+from ...ir.nest import Ranges, free_numbers, output_ranges
+from ...ir.ops import Ops
+from ...ir.uop import UOp
+from ...target import Target
+from .factors import APART, filling_loops, stage_factors
 
 
 def staged_by_workgroup(sink: UOp, value: UOp, inside: frozenset[UOp], target: Target) -> UOp:
     """The value, read from a STAGE that a workgroup fills in each turn of the loops `inside`."""
-    fresh, number = free_numbers(sink)
+    fresh, number = free_numbers(sink.toposort())
     found = once(value, inside, fresh)
     at, source = found.index, found.value
     place = index_of(source).src[1]
@@ -77,43 +79,35 @@ def _offset(strides: dict[UOp, int], at: dict[UOp, UOp]) -> UOp:
     return place
 
 
-def filling_loops(filling: list[UOp], place: UOp, fresh: int, width: int) -> tuple[dict[UOp, UOp], list[UOp]]:
-    """The place on each axis of a copy, and the loops that walk them, the outermost first.
+@opt(OptOps.STAGE, grid=True)
+class SharedStage(Stage):
+    """Copy what one turn of an axis' outermost loop reads of data`amount` into memory of the workgroup.
 
-    Where whole vectors lie side by side in the source, a thread takes one.
+        for each group: for k in 0..l/4: for each thread: for 4 steps:   acc += data1[...] * data2[...]
+    becomes, with data2,
+        for each group: for k in 0..l/4:
+          for each thread:  temp0[...] = data2[...]     a part of the copy
+          for each thread: for 4 steps:   acc += data1[...] * temp0[...]
+
+    The factors of tensor cores are copied as the matrices that they are (`factors.py`).
     """
-    own: dict[UOp, UOp] = {}
-    loops: list[UOp] = []
-    for r in filling:
-        size = r.src[0].arg
-        whole = _vector(place, r, width) if r is filling[-1] else 1
-        if whole > 1:
-            lanes = make_range(whole, fresh + 1, AxisType.UPCAST)
-            turns = make_range(size // whole, fresh, AxisType.LOOP)
-            own[r] = turns * whole + lanes if size > whole else lanes
-            loops += [turns, lanes] if size > whole else [lanes]
-        else:
-            own[r] = make_range(size, fresh, AxisType.LOOP)
-            loops.append(own[r])
-        fresh += 2
-    return own, loops
 
+    def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
+        require(target.has_local, f"the workgroups of {target.name} share no memory")
+        require(not loops.no_locals, "NOLOCALS was applied")
+        super().check(loops, axis, amount, target)
 
-def _vector(place: UOp, r: UOp, width: int) -> int:
-    """How many neighbours along `r` are a vector wherever one begins; at most `width`."""
-    while width > 1 and (r.src[0].arg % width or not _is_aligned(place, r, width)):
-        width //= 2
-    return width
+    def check_size(self, value: UOp, closed: Ranges, target: Target) -> None:
+        """Nothing: what a workgroup's memory holds is asked of all that is in it (`limits.py`)."""
 
+    def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
+        inside = self.around(loops, axis)
+        sink = stage_factors(loops.sink, amount, inside, target)
+        for value in staged_values(sink, amount):
+            sink = replaced(sink, value, staged_by_workgroup(sink, value, inside, target))
+        return loops.with_sink(sink)
 
-def _is_aligned(place: UOp, r: UOp, width: int) -> bool:
-    """Whether the source is contiguous along `r`, and begins at multiples of a width elsewhere."""
-    terms, constant = index.terms_of(place)
-    others = [coefficient for monomial, coefficient in terms.items() if monomial != (r,)]
-    return terms.get((r,)) == 1 and all(n % width == 0 for n in (constant, *others))
-
-
-def shared_copies(sink: UOp) -> int:
-    """The bytes of a workgroup's memory that hold copies."""
-    memories = [node.src[0].dtype for node in sink.toposort() if node.op is Ops.STAGE]
-    return sum(m.size * m.base.itemsize for m in memories if isinstance(m, PtrDType) and m.local)
+    def around(self, loops: Loops, axis: Axis) -> Ranges:
+        """The loops that count workgroups, whose threads share a copy, with the axis' outermost one."""
+        outputs = output_ranges(loops.sink.toposort())
+        return frozenset(r for r in outputs if r.arg.kind is AxisType.GLOBAL).union(axis.outermost)

@@ -1,0 +1,1 @@
+"""Opts that only a grid of threads takes, or takes in another way."""

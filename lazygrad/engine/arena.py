@@ -1,8 +1,9 @@
 """Memory of one schedule's intermediate values: one arena a device, where lives that do not meet overlap.
 
 Only memory that nothing outside of the schedule can reach is placed there: fresh outputs that no node of the
-graph becomes (`schedule/kernels/arena.py`), all of whose kernels run in this schedule, by this thread. In a
-capture, where Buffers stand for themselves in what is recorded, they lie there only while the schedule runs.
+graph becomes (`schedule/kernels/template.py`), all of whose kernels run in this schedule, by this thread. In
+a capture, where Buffers stand for themselves in what is recorded, they lie there only while the schedule
+runs.
 """
 
 from __future__ import annotations

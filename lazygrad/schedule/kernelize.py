@@ -1,9 +1,9 @@
 """Tensor graph → kernels: collect what is asked for, look the structure up in the cache, else place and
 cut; then make the BUFFER, KERNEL and ASSIGN nodes and record what every result has become.
 
-A *template* is the result of planning with all identities taken out: kernels that name their buffers by
-position. The same structure met again (the next step of a training loop) is bound to its own buffers and
-plans nothing.
+A *template* is the result of planning with all identities taken out: kernels over memory that is still open
+(kernels/template.py). The same structure met again (the next step of a training loop) is bound to its own
+buffers and plans nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .extensions import in_place, sharding
 from .graph.in_memory import is_materialized
 from .graph.requested import Request, binds_in_args, open_arg
 from .graph.versions import below_looks, check_alive, effective, forward_to, in_shape, latest, new_buffer
-from .kernels.template import Place, Ref, Template
+from .kernels.template import Binding, BoundSize, Leaf, Memory, Output, Template
 from .keys import growth
 from .keys.lifted_numbers import (
     constant_below,
@@ -299,28 +299,27 @@ _bound_so_far = itertools.count()
 
 def _bind(template: Template, asked: Request) -> None:
     """Make the BUFFER, KERNEL and ASSIGN nodes of a template for this walk; record what its nodes become."""
-    made: dict[tuple[int, int], UOp] = {}
+    made: dict[Output, UOp] = {}
     count = next(_bound_so_far)
     sizes = list(binds_in_args(asked.order))
     order = nameable(asked.order)
-    memory, exact = order, dict[Place, int]()
+    leaves, exact = order, dict[Output, int]()
     if asked.grown:
-        memory = [_memory(node, asked) for node in order]
+        leaves = [_memory(node, asked) for node in order]
         exact = _exact_sizes(template, asked, order)
     for number, kernel in enumerate(template.kernels):
         targets = []
-        for position, output in enumerate(kernel.outputs):
+        for output in kernel.outputs:
             if output.into is None:
-                size = exact.get((number, position), output.size)
-                targets.append(new_buffer(output.device, size, output.dtype))
-                if (number, position) in template.inner:
-                    targets[-1].facts["inner_users"] = template.inner[number, position]
+                targets.append(new_buffer(output.device, exact.get(output, output.size), output.dtype))
+                if output in template.inner:
+                    targets[-1].facts["inner_users"] = template.inner[output]
             else:
-                targets.append(_node_of(output.into, memory, made))
-        sources = [_node_of(ref, memory, made) for ref in kernel.inputs]
-        binds = [_bound(ref, order, sizes) for ref in kernel.binds]
+                targets.append(_node_of(output.into, leaves, made))
+        sources = [_node_of(memory, leaves, made) for memory in kernel.inputs]
+        binds = [_bound(bind, order, sizes) for bind in kernel.binds]
         known = {*sources, *targets}
-        after = [made[earlier, 0] for earlier in kernel.after]
+        after = [made[output] for output in kernel.after]
         for version in kernel.after_readers_of:
             after += asked.waiting.get(order[version], [])
         after = [node for node in dict.fromkeys(after) if node not in known]
@@ -331,28 +330,25 @@ def _bind(template: Template, asked: Request) -> None:
         arg = Kernel(kernel.ast, kernel.metadata, lifted_values(binds) if asked.stands_for else (), reports)
         node = UOp(Ops.KERNEL, dtypes.void, (*targets, *sources, *binds, *after), arg)
         outputs = [UOp(Ops.ASSIGN, target.dtype, (target, node)) for target in targets]
-        for position, assign in enumerate(outputs):
-            made[number, position] = assign
+        made.update(zip(kernel.outputs, outputs, strict=True))
         node.facts["outputs"] = tuple(weakref.ref(assign) for assign in outputs)
         node.facts["boundaries"] = kernel.boundaries
         node.facts["staged_rows"] = kernel.staged
         node.facts["run_order"] = count, number
         if kernel.ast.op is Ops.COPY and kernel.outputs[0].into is None:
             node.facts["only_copy"] = True
-    sent = [
-        made[number, 0] for number, kernel in enumerate(template.kernels) if kernel.ast.op is Ops.COLLECTIVE
-    ]
+    sent = [made[kernel.outputs[0]] for kernel in template.kernels if kernel.ast.op is Ops.COLLECTIVE]
     if sent:
         for assign in made.values():
             assign.src[1].facts["last_sent"] = sent[-1]
     results = []
-    for position, kernel_number, output_number in template.results:
+    for position, output in template.results:
         raw = asked.stands_for.get(order[position], order[position])
-        held = made[kernel_number, output_number]
+        held = made[output]
         while held.op is Ops.ASSIGN:
             held = held.src[0]
         keep_origin(held, raw)
-        results.append((raw, in_shape(made[kernel_number, output_number], shape_of(raw))))
+        results.append((raw, in_shape(made[output], shape_of(raw))))
     with uninterrupted():  # a plan holds for all its results: one left out would be written once more
         for raw, held in results:
             forward_to(raw, held)
@@ -364,22 +360,22 @@ def _bind(template: Template, asked: Request) -> None:
 LARGE = 1 << 20
 
 
-def _exact_sizes(template: Template, asked: Request, order: Sequence[UOp]) -> dict[Place, int]:
+def _exact_sizes(template: Template, asked: Request, order: Sequence[UOp]) -> dict[Output, int]:
     """How long results are whose plan is for many sizes, and what is large."""
-    exact: dict[Place, int] = {}
+    exact: dict[Output, int] = {}
     bound = {bind.src[0]: bind.src[1] for bind in binds_in_args(asked.order)}
-    for number, kernel in enumerate(template.kernels):
-        for position, output in enumerate(kernel.outputs):
-            if output.length is not None and output.size * output.dtype.itemsize > LARGE:
+    for kernel in template.kernels:
+        for output in kernel.outputs:
+            if output.length is not None and output.nbytes > LARGE:
                 now = {b: bound[b.src[0]] for b in of_op(output.length.toposort(), Ops.BIND)}
                 length = as_sint(substitute((output.length,), now)[output.length])
                 if type(length) is int:
-                    exact[number, position] = length
-    for place, *made in template.results:
-        raw = asked.stands_for.get(order[place])
+                    exact[output] = length
+    for position, output in template.results:
+        raw = asked.stands_for.get(order[position])
         size = 0 if raw is None else prod(shape_of(raw))
         if size and type(size) is int:
-            exact[made[0], made[1]] = size
+            exact[output] = size
     return exact
 
 
@@ -389,19 +385,19 @@ def _memory(node: UOp, asked: Request) -> UOp:
     return node if real is None else effective(real)
 
 
-def _bound(ref: Ref, order: Sequence[UOp], sizes: Sequence[UOp]) -> UOp:
-    if ref[0] == "value":
-        found: UOp = ref[1]
-        return found
-    return sizes[ref[1]] if ref[0] == "bind" else order[ref[1]]
+def _bound(bind: Binding, order: Sequence[UOp], sizes: Sequence[UOp]) -> UOp:
+    if isinstance(bind, UOp):
+        return bind
+    return sizes[bind.number] if isinstance(bind, BoundSize) else order[bind.number]
 
 
-def _node_of(ref: Ref, order: Sequence[UOp], made: dict[tuple[int, int], UOp]) -> UOp:
-    if ref[0] == "leaf":
-        return order[ref[1]]
-    if ref[0] == "view":
-        return UOp(Ops.BUFFER_VIEW, ref[3], (_node_of(ref[1], order, made),), ref[2])
-    return made[ref[1], ref[2]]
+def _node_of(memory: Memory, leaves: Sequence[UOp], made: dict[Output, UOp]) -> UOp:
+    if isinstance(memory, Output):
+        return made[memory]
+    if isinstance(memory, Leaf):
+        return leaves[memory.number]
+    part = (memory.size, memory.offset)
+    return UOp(Ops.BUFFER_VIEW, memory.dtype, (_node_of(memory.of, leaves, made),), part)
 
 
 #: Called where plans are forgotten: who keeps what was made of them.

@@ -33,13 +33,12 @@ from .graph.in_memory import is_materialized
 from .graph.requested import Request
 from .graph.versions import device_name
 from .horizontal_fusion.side_by_side import join_short_kernels
-from .kernels.arena import inner_outputs
 from .kernels.assemble import assemble
 from .kernels.loops import plan_loop
 from .kernels.offsets import share_offsets
 from .kernels.order import order_kernels
 from .kernels.overlap import begin_early
-from .kernels.template import Template
+from .kernels.template import Template, verify_order
 from .kernels.writes import Writes
 from .keys.growth import Growth
 from .keys.lifted_numbers import lift, nameable
@@ -130,6 +129,7 @@ def _build_kernels(writes: Writes, job: Job) -> Template:
 
 
 def _check_kernels(template: Template, name: str) -> None:
+    verify_order(template, name)
     for kernel in template.kernels:
         if kernel.ast.op not in TRANSFERS:
             verify(kernel.ast, KERNEL, name)
@@ -207,11 +207,13 @@ PLAN = [
         "order kernels",
         lambda template, job: begin_early(order_kernels(template)),
         "each kernel comes after what it needs, memory is free again early, and ranks begin early to send",
+        verify_order,
     ),
     Pass(
         "keep to budget",
         lambda template, job: rematerialize(template, job.budget, job.views, job.target),
         "the kernels need no more memory than MEMORY_BUDGET, or the plan says what they need",
+        verify_order,
         when=lambda template, job: job.budget > 0,
     ),
     Pass(
@@ -224,7 +226,7 @@ PLAN = [
     ),
     Pass(
         "find inner memory",
-        lambda template, job: replace(template, inner=inner_outputs(template.kernels, template.results)),
+        lambda template, job: replace(template, inner={o: len(u) for o, u in template.touching().items()}),
         "memory that only these kernels use is marked, so that it can be reused",
     ),
 ]

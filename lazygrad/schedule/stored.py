@@ -2,9 +2,9 @@
 
 The key is the structure and the numbers under which a plan is kept in memory (kernelize.py), as a text that
 is the same in every process, with lazygrad's source, the flags and the devices. Kept is the template: the
-kernels' ASTs, and their memory by reference. The user's calls are named by their place in the walk, so they
-are those of the graph that is asked for, with its lines. Entries are signed, as programs are; one that does
-not fit is as if there were none.
+kernels' ASTs, and for their memory the numbers of what makes it. The user's calls are named by their place in
+the walk, so they are those of the graph that is asked for, with its lines. Entries are signed, as programs
+are; one that does not fit is as if there were none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,19 @@ from ..ir.uop import UOp
 from ..runtime import diskcache_get, diskcache_put
 from ..structure import Unlasting, digest, lasting_text
 from .graph.requested import Request
-from .kernels.template import Boundary, KernelTemplate, Output, Ref, Rematerialized, StagedValue, Template
+from .kernels.template import (
+    Binding,
+    Boundary,
+    BoundSize,
+    KernelTemplate,
+    Leaf,
+    Memory,
+    Output,
+    Part,
+    Rematerialized,
+    StagedValue,
+    Template,
+)
 from .plan import pass_observers
 
 TABLE = "plans"
@@ -104,16 +116,19 @@ class _Writer:
         for place, origin in enumerate(origins):
             self._index.setdefault(origin, place)
         self._roots: list[UOp] = []
+        self._numbers: dict[Output, tuple[int, int]] = {}
 
     def form(self, template: Template) -> dict[str, Any]:
+        for number, kernel in enumerate(template.kernels):
+            self._numbers.update({output: (number, place) for place, output in enumerate(kernel.outputs)})
         kernels = [self._kernel(kernel) for kernel in template.kernels]
         rows, numbers = graph_rows(self._roots)
         return {
             "graph": rows,
             "roots": numbers,
             "kernels": kernels,
-            "results": template.results,
-            "inner": [[*place, users] for place, users in template.inner.items()],
+            "results": [[node, *self._numbers[output]] for node, output in template.results],
+            "inner": [[*self._numbers[output], users] for output, users in template.inner.items()],
             "rematerialized": self._rematerialized(template.rematerialized),
         }
 
@@ -128,10 +143,10 @@ class _Writer:
             self._root(kernel.ast),
             None if kernel.ast.op in TRANSFERS else digest(kernel.ast),
             [self._output(output) for output in kernel.outputs],
-            [self._reference(ref) for ref in kernel.inputs],
-            [self._reference(ref) for ref in kernel.binds],
+            [self._memory(memory) for memory in kernel.inputs],
+            [self._binding(bind) for bind in kernel.binds],
             [self._origin(origin) for origin in kernel.metadata],
-            kernel.after,
+            [self._numbers[output] for output in kernel.after],
             kernel.after_readers_of,
             [[end.reason, end.readers, self._origin(end.origin)] for end in kernel.boundaries],
             [[row.nbytes, self._origin(row.origin)] for row in kernel.staged],
@@ -139,17 +154,21 @@ class _Writer:
         ]
 
     def _output(self, output: Output) -> list[Any]:
-        into = None if output.into is None else self._reference(output.into)
+        into = None if output.into is None else self._memory(output.into)
         length = None if output.length is None else self._root(output.length)
         return [into, output.device, output.size, dtype_row(output.dtype), length]
 
-    def _reference(self, ref: Ref) -> list[Any]:
-        if ref[0] == "view":
-            _, base, (size, offset), dtype = ref
-            if type(size) is not int or type(offset) is not int:
+    def _memory(self, memory: Memory) -> list[Any]:
+        if isinstance(memory, Part):
+            if type(memory.size) is not int or type(memory.offset) is not int:
                 raise Unlasting("a part of memory whose place depends on Variables")
-            return ["view", self._reference(base), size, offset, dtype_row(dtype)]
-        return ["value", self._root(ref[1])] if ref[0] == "value" else list(ref)
+            return [self._memory(memory.of), memory.size, memory.offset, dtype_row(memory.dtype)]
+        return [memory.number] if isinstance(memory, Leaf) else list(self._numbers[memory])
+
+    def _binding(self, bind: Binding) -> list[Any]:
+        if isinstance(bind, UOp):
+            return ["value", self._root(bind)]
+        return ["walk" if isinstance(bind, Leaf) else "size", bind.number]
 
     def _root(self, node: UOp) -> int:
         self._roots.append(node)
@@ -174,12 +193,15 @@ class _Reader:
         nodes = graph_of(form["graph"])
         self._roots = [nodes[number] for number in form["roots"]]
         self._form, self._origins = form, origins
+        self._kernels: list[KernelTemplate] = []
 
     def template(self) -> Template:
+        for row in self._form["kernels"]:
+            self._kernels.append(self._kernel(*row))
         return Template(
-            [self._kernel(*row) for row in self._form["kernels"]],
-            [(node, kernel, output) for node, kernel, output in self._form["results"]],
-            {(kernel, output): users for kernel, output, users in self._form["inner"]},
+            self._kernels,
+            [(node, self._made(*place)) for node, *place in self._form["results"]],
+            {self._made(*place): users for *place, users in self._form["inner"]},
             self._rematerialized(self._form["rematerialized"]),
         )
 
@@ -197,7 +219,7 @@ class _Reader:
         inputs: list[Any],
         binds: list[Any],
         metadata: list[Any],
-        after: list[int],
+        after: list[list[int]],
         after_readers_of: list[int],
         boundaries: list[Any],
         kept: list[Any],
@@ -209,10 +231,10 @@ class _Reader:
         return KernelTemplate(
             ast,
             [self._output(*output) for output in outputs],
-            [self._reference(*ref) for ref in inputs],
-            [self._reference(*ref) for ref in binds],
+            [self._memory(*row) for row in inputs],
+            [self._binding(*row) for row in binds],
             tuple([self._origin(place) for place in metadata]),
-            after,
+            [self._made(*place) for place in after],
             after_readers_of,
             tuple([Boundary(reason, readers, self._origin(place)) for reason, readers, place in boundaries]),
             tuple([StagedValue(nbytes, self._origin(place)) for nbytes, place in kept]),
@@ -220,15 +242,24 @@ class _Reader:
         )
 
     def _output(self, into: Any, device: str, size: int, dtype: Any, length: int | None) -> Output:
-        written = None if into is None else self._reference(*into)
+        written = None if into is None else self._memory(*into)
         symbolic = None if length is None else self._roots[length]
         return Output(written, device, size, dtype_of_row(dtype), symbolic)
 
-    def _reference(self, kind: str, *rest: Any) -> Ref:
-        if kind == "view":
-            base, size, offset, dtype = rest
-            return ("view", self._reference(*base), (size, offset), dtype_of_row(dtype))
-        return ("value", self._roots[rest[0]]) if kind == "value" else (kind, *rest)
+    def _made(self, kernel: int, output: int) -> Output:
+        return self._kernels[kernel].outputs[output]
+
+    def _memory(self, first: Any, *rest: Any) -> Memory:
+        if len(rest) == 3:
+            size, offset, dtype = rest
+            return Part(self._memory(*first), size, offset, dtype_of_row(dtype))
+        return self._made(first, *rest) if rest else Leaf(first)
+
+    def _binding(self, kind: str, number: int) -> Binding:
+        if kind == "value":
+            node: UOp = self._roots[number]
+            return node
+        return Leaf(number) if kind == "walk" else BoundSize(number)
 
     def _origin(self, place: int | None) -> Any:
         return None if place is None else self._origins[place]

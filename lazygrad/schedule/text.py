@@ -17,7 +17,7 @@ from ..shape.sizes import shape_text
 from .graph.in_memory import is_materialized
 from .graph.requested import Request
 from .graph.versions import effective
-from .kernels.template import Ref, Template
+from .kernels.template import Binding, BoundSize, Leaf, Memory, Output, Part, Template
 from .kernels.writes import Writes
 from .place.placement import Placed
 from .rewrite.plain import PlainGraph
@@ -131,28 +131,33 @@ def _writes(writes: Writes) -> Iterator[str]:
 
 def _template(template: Template) -> Iterator[str]:
     asts: dict[UOp, int] = {}
+    names: dict[Output, str] = {}
     for number, kernel in enumerate(template.kernels):
+        names.update({output: f"output {n} of kernel {number}" for n, output in enumerate(kernel.outputs)})
         ast = asts.setdefault(kernel.ast, len(asts))
-        yield f"kernel {number}, AST {ast}" + (f", after {kernel.after}" if kernel.after else "")
-        for place, output in enumerate(kernel.outputs):
-            into = "memory of its own" if output.into is None else _reference(output.into)
-            inner = template.inner.get((number, place))
+        after = sorted({template.maker_of[output] for output in kernel.after})
+        yield f"kernel {number}, AST {ast}" + (f", after {after}" if after else "")
+        for output in kernel.outputs:
+            into = "memory of its own" if output.into is None else _memory(output.into, names)
+            inner = template.inner.get(output)
             known = "" if inner is None else f", reached by {inner} of these kernels alone"
             yield f"    writes {output.size} {output.dtype!r} into {into}{known}".replace("dtypes.", "")
-        yield from (f"    reads {_reference(read)}" for read in kernel.inputs)
-        yield from (f"    takes {_reference(bind)}" for bind in kernel.binds)
+        yield from (f"    reads {_memory(read, names)}" for read in kernel.inputs)
+        yield from (f"    takes {_binding(bind)}" for bind in kernel.binds)
 
 
-def _reference(reference: Ref) -> str:
-    kind, *rest = reference
-    if kind == "leaf":
-        return f"node {rest[0]} of the walk"
-    if kind == "out":
-        return f"output {rest[1]} of kernel {rest[0]}"
-    if kind == "view":
-        (size, offset), dtype = rest[1:]
-        return f"{size} {dtype!r} from byte {offset} of {_reference(rest[0])}".replace("dtypes.", "")
-    if kind == "bind":
-        return f"bound Variable {rest[0]}"
-    variable, value = rest[0].unbind()
+def _memory(memory: Memory, names: dict[Output, str]) -> str:
+    if isinstance(memory, Part):
+        size, dtype = memory.size, memory.dtype
+        text = f"{size} {dtype!r} from byte {memory.offset} of {_memory(memory.of, names)}"
+        return text.replace("dtypes.", "")
+    return names[memory] if isinstance(memory, Output) else f"node {memory.number} of the walk"
+
+
+def _binding(bind: Binding) -> str:
+    if isinstance(bind, Leaf):
+        return f"node {bind.number} of the walk"
+    if isinstance(bind, BoundSize):
+        return f"bound Variable {bind.number}"
+    variable, value = bind.unbind()
     return f"{variable.arg[0]} = {value}"

@@ -19,7 +19,7 @@ from ..device import CompileError, Device, DeviceError
 from ..dtype import PtrDType
 from ..ir.ops import TRANSFERS, Ops
 from ..ir.uop import UOp
-from ..schedule.kernels.template import KernelTemplate, Template
+from ..schedule.kernels.template import KernelTemplate, Memory, Template
 from ..schedule.plan import COLLECT, Job, run
 from ..schedule.text import form_text, kind_of, line_keys
 from ..schedule.what_if import Planned, Without
@@ -118,11 +118,10 @@ def _add_what_if(
 ) -> None:
     """Add to the items of plans what each of their boundaries is for."""
     kernels = planned.template.kernels
-    readers: dict[tuple[int, int], list[UOp]] = {}
+    readers: dict[Memory, list[UOp]] = {}
     for kernel in kernels:
-        for source in kernel.inputs:
-            if source[0] == "out":
-                readers.setdefault((source[1], source[2]), []).append(kernel.ast)
+        for memory in kernel.inputs:
+            readers.setdefault(memory, []).append(kernel.ast)
     known: dict[Any, int] = {}
     costs: dict[Key, _Cost | None] = {}
     found = {number: [-1] * len(kernel.boundaries) for number, kernel in enumerate(kernels)}
@@ -137,7 +136,7 @@ def _add_what_if(
             kernel.ast,
             output,
             kernel.boundaries[output].reason,
-            tuple(readers.get((number, output), ())),
+            tuple(readers.get(kernel.outputs[output], ())),
         )
         if alike not in known:
             if time.monotonic() > end and not planned.stays(number, output):
@@ -160,7 +159,7 @@ def _add_what_if(
 
 def _through_memory(kernels: list[KernelTemplate], number: int, output: int) -> int:
     made, boundary = kernels[number].outputs[output], kernels[number].boundaries[output]
-    return made.size * made.dtype.itemsize * (1 + boundary.readers)
+    return made.nbytes * (1 + boundary.readers)
 
 
 def _described(

@@ -161,7 +161,7 @@ def test_no_piece_touches_what_belongs_to_another(name, most):
     y = (memory(16, 16).exp() * 2).contiguous()
     template = Planned(Request.of([MOVES[name](y).exp().contiguous().uop]), fuse=True).template
     assert len(template.kernels) == 2
-    both = [lowered(nest) for nest in nests_of(joined_kernel(template, [0, 1]).ast)]
+    both = [lowered(nest) for nest in nests_of(joined_kernel(template.kernels).ast)]
     opts = [[opt for opt in select_opts(nest, cores()).opts if opt.op is not OptOps.THREAD] for nest in both]
     found = in_chunks(both, opts, most, cores())
     if name in list(MOVES)[:IN_STEP]:

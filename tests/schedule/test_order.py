@@ -12,22 +12,22 @@ from hypothesis import strategies as st
 from lazygrad import Tensor, checkpoint
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
+from lazygrad.ir.spec import SpecError
 from lazygrad.ir.uop import UOp
-from lazygrad.schedule.kernels.arena import inner_outputs, touching_kernels
 from lazygrad.schedule.kernels.order import _most, order_kernels
-from lazygrad.schedule.kernels.template import KernelTemplate, Output, Template
+from lazygrad.schedule.kernels.template import KernelTemplate, Output, Template, verify_order
 from tests.helpers import peak_of
 
 
 def graph(*kernels: tuple[int, list[int]], results: list[int]) -> Template:
     """Kernels as (elements of the output, the kernels whose outputs are read)."""
-    made = []
+    made: list[Output] = []
+    found = []
     for number, (size, reads) in enumerate(kernels):
-        output = Output(None, "CPU", size, dtypes.uint8)
+        made.append(Output(None, "CPU", size, dtypes.uint8))
         ast = UOp.const(dtypes.int, number)
-        made.append(KernelTemplate(ast, [output], [("out", read, 0) for read in reads], [], ()))
-    found = [(n, kernel, 0) for n, kernel in enumerate(results)]
-    return Template(made, found)
+        found.append(KernelTemplate(ast, [made[-1]], [made[read] for read in reads], [], ()))
+    return Template(found, [(n, made[kernel]) for n, kernel in enumerate(results)])
 
 
 def names(template: Template) -> list[int]:
@@ -35,8 +35,7 @@ def names(template: Template) -> list[int]:
 
 
 def most(template: Template) -> int:
-    used = touching_kernels(template.kernels, template.results)
-    memory = [(sorted(u), template.kernels[n].outputs[o].size) for (n, o), u in used.items()]
+    memory = [(sorted(users), output.size) for output, users in template.touching().items()]
     return _most(range(len(template.kernels)), memory)
 
 
@@ -46,14 +45,24 @@ def test_what_reads_a_value_last_runs_early():
     ordered = order_kernels(given_order)
     assert names(ordered) == [0, 2, 1, 3]
     assert (most(given_order), most(ordered)) == (200, 100)
-    assert ordered.kernels[3].inputs == [("out", 2, 0)]
-    assert ordered.results == [(0, 1, 0), (1, 3, 0)]
-    assert inner_outputs(ordered.kernels, ordered.results) == {(0, 0): 2, (2, 0): 2}
+    assert ordered.before == [[], [0], [], [2]]
+    assert [ordered.maker_of[output] for _, output in ordered.results] == [1, 3]
+    touching = {ordered.maker_of[output]: users for output, users in ordered.touching().items()}
+    assert touching == {0: {0, 1}, 2: {2, 3}}
 
 
 def test_an_order_that_nothing_improves_stays():
     template = graph((8, []), (8, [0]), (8, [1]), (8, [2]), results=[3])
     assert order_kernels(template) is template
+
+
+def test_an_order_that_is_none_is_refused():
+    template = graph((8, []), (8, [0]), results=[1])
+    verify_order(template, "order kernels")
+    with pytest.raises(SpecError, match=r"after order kernels \(plan\): kernel 0 needs what is not made"):
+        verify_order(template.ordered([1, 0]), "order kernels")
+    with pytest.raises(SpecError, match="nothing makes a result"):
+        verify_order(template.ordered([0]), "order kernels")
 
 
 @given(st.data())
@@ -67,11 +76,10 @@ def test_every_order_is_a_possible_one_and_needs_no_more(data):
     ordered = order_kernels(template)
     order = names(ordered)
     assert sorted(order) == list(range(len(kernels)))
-    for place, kernel in enumerate(ordered.kernels):
-        before = [order[reference[1]] for reference in kernel.inputs]
-        assert before == kernels[order[place]][1]
-        assert all(reference[1] < place for reference in kernel.inputs)
-    assert [order[kernel] for _, kernel, _ in ordered.results] == results
+    for place, before in enumerate(ordered.before):
+        assert [order[number] for number in before] == kernels[order[place]][1]
+        assert all(number < place for number in before)
+    assert [order[ordered.maker_of[output]] for _, output in ordered.results] == results
     assert most(ordered) <= most(template)
 
 

@@ -25,7 +25,7 @@ from lazygrad.schedule.budget import budget_report
 from lazygrad.schedule.budget.again import operations
 from lazygrad.schedule.budget.runs import Runs
 from lazygrad.schedule.kernelize import clear_templates
-from lazygrad.schedule.kernels.template import KernelTemplate, Output, Template
+from lazygrad.schedule.kernels.template import KernelTemplate, Leaf, Memory, Output, Part, Template
 from lazygrad.schedule.plan import PLAN, Job, pass_observers
 from lazygrad.target import Target
 from tests.fuzz.harness import fuzzed
@@ -82,21 +82,25 @@ def same(one: list[Tensor], other: list[Tensor]) -> None:
 
 # ---- templates
 
+X, Y, PART = map(Leaf, range(3))
+
 
 def template(
-    *kernels: tuple[int, list], results: list[int], writes: dict[int, tuple] | None = None
+    *kernels: tuple[int, list], results: list[int], writes: dict[int, Memory | int] | None = None
 ) -> Template:
     """Kernels as (elements of the output, what is read: numbers of kernels, or names of leaves)."""
-    leaves = {"x": 0, "y": 1, "part": 2}
+    leaves = {"x": X, "y": Y, "part": PART}
     made = []
+    outputs: list[Output] = []
     for number, (size, reads) in enumerate(kernels):
         into = (writes or {}).get(number)
+        outputs.append(Output(outputs[into] if isinstance(into, int) else into, "CPU", size, dtypes.float))
         value = UOp.const(dtypes.float, float(number))
         memory = UOp(Ops.DEFINE_GLOBAL, dtypes.float.ptr(size), (), 0)
         ast = UOp.sink(UOp(Ops.STORE, dtypes.void, (memory, value, value)))
-        inputs = [("leaf", leaves[read]) if isinstance(read, str) else ("out", read, 0) for read in reads]
-        made.append(KernelTemplate(ast, [Output(into, "CPU", size, dtypes.float)], inputs, [], ()))
-    return Template(made, [(n, kernel, 0) for n, kernel in enumerate(results)])
+        inputs = [leaves[read] if isinstance(read, str) else outputs[read] for read in reads]
+        made.append(KernelTemplate(ast, outputs[-1:], inputs, [], ()))
+    return Template(made, [(n, outputs[kernel]) for n, kernel in enumerate(results)])
 
 
 def numbers(made: Template) -> list[int]:
@@ -114,9 +118,9 @@ def test_what_is_read_late_is_computed_again():
     given_plan = template((100, ["x"]), (1, [0]), (100, ["x", 1]), (1, [2]), (1, [3, 0]), results=[4])
     made = kept(given_plan, 700)
     assert numbers(made) == [0, 1, 2, 3, 0, 4]
-    assert made.kernels[5].inputs == [("out", 3, 0), ("out", 4, 0)]
-    assert made.kernels[4].inputs == [("leaf", 0)]
-    assert made.results == [(0, 5, 0)]
+    assert made.before[5] == [3, 4]
+    assert made.kernels[4].inputs == [X]
+    assert made.results == given_plan.results
     assert (made.rematerialized.before, made.rematerialized.after, made.rematerialized.again) == (964, 516, 1)
     assert kept(given_plan, 964) is given_plan
     assert kept(given_plan, 0) is given_plan
@@ -128,10 +132,10 @@ WRITTEN = [(100, ["x"]), (1, [0]), (100, ["y", 1]), (1, [2]), (1, [3, 0])]
 @pytest.mark.parametrize(
     ("into", "again"),
     [
-        (("leaf", 0), False),
-        (("leaf", 1), True),
-        (("leaf", 2), False),
-        (("view", ("leaf", 0), (1, 0), dtypes.float), False),
+        (X, False),
+        (Y, True),
+        (PART, False),
+        (Part(X, 1, 0, dtypes.float), False),
     ],
     ids=["what it reads", "other memory", "perhaps a part of it", "a part of it"],
 )
@@ -143,14 +147,14 @@ def test_a_kernel_whose_input_is_written_is_not_run_again(into, again):
 
 def test_a_write_behind_waits_for_the_second_run():
     """The last kernel writes what kernel 0 reads: it waits for the second run of 0."""
-    made = kept(template(*WRITTEN, (1, [1]), results=[4, 5], writes={5: ("leaf", 0)}), 700)
+    made = kept(template(*WRITTEN, (1, [1]), results=[4, 5], writes={5: X}), 700)
     assert numbers(made) == [0, 1, 2, 3, 0, 4, 5]
-    assert made.kernels[6].after == [4]
+    assert made.kernels[6].after == made.kernels[4].outputs
 
 
 def test_memory_that_is_written_in_place_stays():
     """Kernel 1 writes the memory that 0 made; so 0 is not run again for what reads that."""
-    made = kept(template(*WRITTEN, results=[4], writes={1: ("out", 0, 0)}), 700)
+    made = kept(template(*WRITTEN, results=[4], writes={1: 0}), 700)
     assert len(made.kernels) == 5
 
 
@@ -161,7 +165,7 @@ def test_kernels_that_do_more_than_make_memory_are_left_alone(change):
     if change == "sites":
         kernel = replace(kernel, sites=(3,))
     elif change == "length":
-        kernel = replace(kernel, outputs=[replace(kernel.outputs[0], length=UOp.const(dtypes.index, 100))])
+        kernel.outputs[0].length = UOp.const(dtypes.index, 100)
     elif change == "after_readers_of":
         kernel = replace(kernel, after_readers_of=[3])
     else:
@@ -178,7 +182,7 @@ def test_what_a_second_run_needs_is_computed_again_too():
     )  # fmt: skip
     made = kept(given_plan, 900)
     assert numbers(made) == [0, 1, 2, 3, 4, 0, 1, 5]
-    assert made.kernels[6].inputs == [("out", 5, 0)]
+    assert made.kernels[6].inputs == made.kernels[5].outputs
     assert made.rematerialized.again == 2
 
 
@@ -196,10 +200,14 @@ def test_what_is_reckoned_is_what_is_used(data):
     made = kept(given_plan, budget)
     names = numbers(made)
     for at, kernel in enumerate(made.kernels):
-        reads = [("out", names[r[1]], 0) if r[0] == "out" else r for r in kernel.inputs]
-        assert reads == given_plan.kernels[names[at]].inputs
-        assert all(r[1] < at for r in kernel.inputs if r[0] == "out")
-    assert [(n, names[kernel], o) for n, kernel, o in made.results] == given_plan.results
+        first = given_plan.kernels
+        reads = [
+            first[names[made.maker_of[read]]].outputs[0] if isinstance(read, Output) else read
+            for read in kernel.inputs
+        ]
+        assert reads == first[names[at]].inputs
+        assert all(number < at for number in made.before[at])
+    assert made.results == given_plan.results
     if made.rematerialized is not None:
         counted = Runs(made, {2}, Target("")).most_needed()
         assert made.rematerialized.after == counted <= made.rematerialized.before

@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 
 from lazygrad import Context, Tensor
+from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
+from lazygrad.ir.uop import UOp
 from lazygrad.schedule.graph.requested import Request
+from lazygrad.schedule.horizontal_fusion.joined_kernel import joined
 from lazygrad.schedule.horizontal_fusion.side_by_side import cost_of
+from lazygrad.schedule.kernels.template import KernelTemplate, Leaf, Output, Part, Template, verify_order
 from lazygrad.schedule.plan import target_of
 from lazygrad.schedule.what_if import Planned
 
@@ -114,3 +118,23 @@ def test_what_if_knows_the_values_of_nests():
     sums, doubled = x.sum(1), y * 2
     planned = Planned(Request.of([sums.uop, doubled.uop]), fuse=True)
     assert [[value.op for value in values] for values in planned.values] == [[Ops.REDUCE_AXIS, Ops.MUL]]
+
+
+def test_versions_of_memory_in_one_kernel_are_one_output():
+    """Four writes of one memory, two and two as one kernel: each has one name for it, and so do others."""
+    versions: list[Output] = []
+    kernels = []
+    for number in range(4):
+        versions.append(Output(versions[-1] if versions else Leaf(0), "CPU", 8, dtypes.float))
+        value = UOp.const(dtypes.float, float(number))
+        memory = UOp(Ops.DEFINE_GLOBAL, dtypes.float.ptr(8), (), 0)
+        ast = UOp.sink(UOp(Ops.STORE, dtypes.void, (memory, value, value)))
+        kernels.append(KernelTemplate(ast, versions[-1:], [], [], ()))
+    last = Output(None, "CPU", 8, dtypes.float)
+    kernels.append(KernelTemplate(kernels[0].ast, [last], [Part(versions[3], 4, 0, dtypes.float)], [], ()))
+    made = joined(Template(kernels, [(0, versions[3]), (1, versions[1])]), [[0, 1], [2, 3], [4]])
+    verify_order(made, "join kernels")
+    assert made.before == [[], [0], [1]]
+    assert [made.maker_of[output] for _, output in made.results] == [1, 0]
+    assert [len(kernel.outputs) for kernel in made.kernels] == [1, 1, 1]
+    assert {output.root for kernel in made.kernels for output in kernel.outputs} == {Leaf(0), last}

@@ -18,7 +18,7 @@ from lazygrad.nn.optim import AdamW
 from lazygrad.programs.runners import clear_programs
 from lazygrad.schedule import stored
 from lazygrad.schedule.kernelize import clear_templates
-from lazygrad.schedule.kernels.template import Template
+from lazygrad.schedule.kernels.template import Output, Part, Template
 from tests.helpers import ROOT
 
 
@@ -101,9 +101,22 @@ GRAPHS = {
 
 def facts_of(template: Template) -> list[Any]:
     """All of a template but the memory of its reports, which is of a process."""
+    place = {
+        made: (n, at) for n, kernel in enumerate(template.kernels) for at, made in enumerate(kernel.outputs)
+    }
+
+    def named(value: Any, makes: bool = False) -> Any:
+        """A value in which Outputs are numbers: what a kernel makes, with all that is known of it."""
+        if isinstance(value, Output) and not makes:
+            return place[value]
+        if isinstance(value, Output | Part):
+            return [named(getattr(value, name)) for name in value.__dataclass_fields__ if name != "root"]
+        return [named(each, makes) for each in value] if type(value) is list else value
+
     names = [name for name in template.kernels[0].__dataclass_fields__ if name != "known_reports"]
-    kernels = [[getattr(kernel, name) for name in names] for kernel in template.kernels]
-    return [kernels, template.results, template.inner]
+    kernels = [[named(getattr(k, name), name == "outputs") for name in names] for k in template.kernels]
+    results = [(node, place[output]) for node, output in template.results]
+    return [kernels, results, {place[output]: users for output, users in template.inner.items()}]
 
 
 def results(name: str) -> list[Any]:

@@ -7,15 +7,14 @@ sums for queries, keys and values.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...decisions import yes_or_no
 from ...ir.ops import Ops
-from ...ir.rewrite import transform
 from ...ir.uop import UOp
-from ...schedule.kernels.order import kernels_before, reordered
-from ...schedule.kernels.template import KernelTemplate, Ref, Template
+from ...schedule.horizontal_fusion.joined_kernel import with_arguments
+from ...schedule.kernels.template import KernelTemplate, Template
 from ...schedule.plan import JOINERS
 from ...shape.tracker import ShapeTracker
 from ...structure import structure_of
@@ -38,7 +37,7 @@ def _found(template: Template, target: Target) -> tuple[list[int], KernelTemplat
     some = [number for number, kernel in enumerate(kernels) if _may_be_joined(kernel)]
     if len(some) < 2:
         return None
-    needed = _needed(kernels)
+    needed = _needed(template)
     for place, first in enumerate(some):
         best: tuple[list[int], KernelTemplate] | None = None
         chosen = [first]
@@ -63,11 +62,10 @@ def _may_be_joined(kernel: KernelTemplate) -> bool:
     return kernel.outputs[0].into is None and not kernel.binds and not kernel.after_readers_of
 
 
-def _needed(kernels: Sequence[KernelTemplate]) -> list[set[int]]:
+def _needed(template: Template) -> list[set[int]]:
     """For each kernel those that have to run before it."""
     found: list[set[int]] = []
-    for kernel in kernels:
-        before = kernels_before(kernel)
+    for before in template.before:
         found.append(set(before).union(*[found[earlier] for earlier in before]))
     return found
 
@@ -77,14 +75,13 @@ def _joined(kernels: Sequence[KernelTemplate], target: Target) -> KernelTemplate
 
     Sums of rows wait for all keys, so that a batch is done by one core.
     """
-    inputs = list(dict.fromkeys(reference for kernel in kernels for reference in kernel.inputs))
+    inputs = list(dict.fromkeys(memory for kernel in kernels for memory in kernel.inputs))
     ranks = [len(store.src[1].arg.shape) for kernel in kernels for store in kernel.ast.src]
     stores = []
     for number, kernel in enumerate(kernels):
-        names = {0: number}
-        names |= {1 + n: len(kernels) + inputs.index(each) for n, each in enumerate(kernel.inputs)}
+        places = [number, *(len(kernels) + inputs.index(memory) for memory in kernel.inputs)]
         around = (sum(ranks[:number]), sum(ranks[number + 1 :]))
-        stores.append(_store(kernel.ast.src[0], names, number, around))
+        stores.append(_store(with_arguments(kernel.ast.src[0], places), number, around))
     ast = UOp.sink(*stores)
     parts = joined_of(ast)
     if parts is None or (parts.of_rows and parts.batches() < target.threads):
@@ -95,18 +92,18 @@ def _joined(kernels: Sequence[KernelTemplate], target: Target) -> KernelTemplate
         inputs,
         [],
         tuple(dict.fromkeys(origin for kernel in kernels for origin in kernel.metadata)),
-        sorted({earlier for kernel in kernels for earlier in kernel.after}),
+        list(dict.fromkeys(made for kernel in kernels for made in kernel.after)),
         boundaries=tuple([boundary for kernel in kernels for boundary in kernel.boundaries]),
         staged=tuple([kept for kernel in kernels for kept in kernel.staged]),
     )
 
 
-def _store(store: UOp, names: dict[int, int], number: int, around: tuple[int, int]) -> UOp:
-    """A store with other numbers of memory; its axes are walked by no other store.
+def _store(store: UOp, number: int, around: tuple[int, int]) -> UOp:
+    """A store whose axes are walked by no other store.
 
     around  how many axes the stores before it, and behind it, have
     """
-    memory, view, value = transform(store, lambda node, src: _named(node, names), None).src
+    memory, view, value = store.src
     before, behind = around
 
     def split(tracker: ShapeTracker) -> ShapeTracker:
@@ -117,49 +114,13 @@ def _store(store: UOp, names: dict[int, int], number: int, around: tuple[int, in
     return store.replace(src=(memory, view.replace(arg=split(view.arg)), value))
 
 
-def _named(node: UOp, names: dict[int, int]) -> UOp | None:
-    return node.replace(arg=names[node.arg]) if node.op is Ops.DEFINE_GLOBAL else None
-
-
 def _with_joined(template: Template, numbers: Sequence[int], made: KernelTemplate) -> Template:
-    """The plan with one kernel in the place of several."""
-    place = {number: output for output, number in enumerate(numbers)}
-    first = numbers[0]
-
-    def moved(reference: Ref) -> Ref:
-        if reference[0] == "view":
-            return ("view", moved(reference[1]), *reference[2:])
-        if reference[0] == "out" and reference[1] in place:
-            return ("out", first, place[reference[1]])
-        return reference
-
-    kernels = []
-    for number, kernel in enumerate(template.kernels):
-        kernel = made if number == first else kernel
-        outputs = [replace(o, into=moved(o.into)) if o.into is not None else o for o in kernel.outputs]
-        after = sorted({first if earlier in place else earlier for earlier in kernel.after})
-        inputs = [moved(reference) for reference in kernel.inputs]
-        kernels.append(replace(kernel, outputs=outputs, inputs=inputs, after=after))
-    results = [
-        (node, first, place[kernel]) if kernel in place else (node, kernel, output)
-        for node, kernel, output in template.results
-    ]
-    order = _in_order(kernels, [number for number in range(len(kernels)) if number not in numbers[1:]])
-    return reordered(Template(kernels, results), order)
-
-
-def _in_order(kernels: Sequence[KernelTemplate], wanted: Iterable[int]) -> list[int]:
-    """The kernels, each after what it needs, otherwise as they were."""
-    done: dict[int, None] = {}
-    for start in wanted:
-        todo = [start]
-        while todo:
-            waiting = [n for n in kernels_before(kernels[todo[-1]]) if n not in done]
-            if waiting:
-                todo += waiting
-            else:
-                done[todo.pop()] = None
-    return list(done)
+    """The plan with one kernel that makes what several make, where the first of them was."""
+    kernels = list(template.kernels)
+    kernels[numbers[0]] = made
+    left = [kernel for number, kernel in enumerate(kernels) if number not in numbers[1:]]
+    replaced = replace(template, kernels=left)
+    return replaced.ordered(replaced.depth_first(()))
 
 
 JOINERS.append(join_sums)

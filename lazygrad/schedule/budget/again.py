@@ -15,9 +15,7 @@ parts of any other leaf.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from ...ir.ops import DIRECT, ELEMENTWISE, OPS, TRANSFERS, Ops
 from ...ir.uop import UOp
@@ -25,76 +23,44 @@ from ...ir.walks import has_op, of_op
 from ...shape.rules import shape_of
 from ...shape.sizes import prod
 from ...target import Target
-from ..kernels.template import KernelTemplate, Place, Ref
+from ..kernels.template import KernelTemplate, Leaf, Output, root_of
 
-#: A memory: ("leaf", n) of the walk, or ("out", kernel, output) of the plan.
-Root = tuple[Any, ...]
 #: Kernels of these are left alone: copies between devices, loops, what a user wrote, and what is a program of
 #: its own.
 _NOT_AGAIN = frozenset((*TRANSFERS, *DIRECT, Ops.CHECK))
 
 
-class MemoryOf:
-    """The memory that the references of a plan's kernels name.
+class InPlaceWrites:
+    """The memory that kernels of a plan write in place.
 
-    leaves  leaves that may be parts of other leaves' memory
-    places  output → its memory
-    writes  memory → the kernels that write it in place
+    aliases  leaves that may be parts of other leaves' memory
+    writes   memory → the kernels that write it
     """
 
     def __init__(self, kernels: Sequence[KernelTemplate], parts: Iterable[int]) -> None:
-        self._kernels = kernels
-        self.leaves: frozenset[Root] = frozenset(("leaf", number) for number in parts)
-        self.writes: dict[Root, set[int]] = {}
+        self.aliases = frozenset(map(Leaf, parts))
+        self.writes: dict[Leaf | Output, set[int]] = {}
         for number, kernel in enumerate(kernels):
-            for output in kernel.outputs:
-                if output.into is not None:
-                    self.writes.setdefault(self.root(output.into), set()).add(number)
+            for memory in kernel.overwrites:
+                self.writes.setdefault(root_of(memory), set()).add(number)
 
-    def of(self, kernels: Sequence[KernelTemplate]) -> MemoryOf:
-        """The same of a list that begins with the same kernels; those behind write nothing in place."""
-        made = copy.copy(self)
-        made._kernels = kernels
-        return made
-
-    def root(self, reference: Ref) -> Root:
-        """The memory that a reference names, or names a part of."""
-        while True:
-            if reference[0] == "view":
-                reference = reference[1]
-            elif reference[0] == "out":
-                into = self._kernels[reference[1]].outputs[reference[2]].into
-                if into is None:
-                    return ("out", reference[1], reference[2])
-                reference = into
-            else:
-                return ("leaf", reference[1])
-
-    def made(self, reference: Ref) -> Place | None:
-        """The output of the plan whose memory a reference names; None where it was there before."""
-        root = self.root(reference)
-        return (root[1], root[2]) if root[0] == "out" else None
-
-    def writers(self, memory: Root) -> set[int]:
-        """The kernels that write a memory in place, or memory that it may be a part of."""
+    def writers(self, memory: Leaf | Output) -> set[int]:
+        """The kernels that write a memory, or memory that it may be a part of."""
         found = set(self.writes.get(memory, ()))
-        if memory[0] == "leaf":
+        if isinstance(memory, Leaf):
             for other, kernels in self.writes.items():
-                if other[0] == "leaf" and (memory in self.leaves or other in self.leaves):
+                if isinstance(other, Leaf) and (memory in self.aliases or other in self.aliases):
                     found |= kernels
         return found
 
-    def may_run_again(self, number: int) -> bool:
+    def may_run_again(self, kernel: KernelTemplate) -> bool:
         """Whether a kernel only makes new memory, which nobody else writes, and is left alone for no other
         reason.
         """
-        kernel = self._kernels[number]
         if kernel.ast.op is not Ops.SINK or kernel.sites or kernel.after_readers_of:
             return False
-        for position, output in enumerate(kernel.outputs):
-            if output.into is not None or output.length is not None:
-                return False
-            if ("out", number, position) in self.writes:
+        for output in kernel.outputs:
+            if output.into is not None or output.length is not None or output in self.writes:
                 return False
         return not has_op(kernel.ast.toposort(), *_NOT_AGAIN)
 
@@ -132,10 +98,6 @@ def time_of(kernel: KernelTemplate, target: Target) -> int | None:
     return computed + target.memory.trip * int(loaded + stored) // 2 + target.launch.kernel
 
 
-def outputs_of(kernel: KernelTemplate, number: int) -> list[tuple[Place, int]]:
-    """The fresh outputs of a kernel, and the bytes of each."""
-    return [
-        ((number, position), output.size * output.dtype.itemsize)
-        for position, output in enumerate(kernel.outputs)
-        if output.into is None
-    ]
+def fresh_outputs(kernel: KernelTemplate) -> list[Output]:
+    """What a kernel makes in memory of its own."""
+    return [output for output in kernel.outputs if output.into is None]

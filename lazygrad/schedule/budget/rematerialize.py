@@ -24,10 +24,9 @@ from dataclasses import replace
 from typing import Any
 
 from ...target import Target
-from ..kernels.order import reordered
-from ..kernels.template import Place, Ref, Rematerialized, Template
-from .again import operations, outputs_of
-from .runs import Change, Run, Runs, below
+from ..kernels.template import Memory, Output, Part, Rematerialized, Template, root_of, version_of
+from .again import fresh_outputs, operations
+from .runs import Change, Run, Runs
 
 #: A run is needed for a run that is needed for a run: no further than so.
 DEEPEST = 8
@@ -127,15 +126,15 @@ class _Round:
     def _candidates(self) -> Iterable[tuple[float, int, int]]:
         """(at most so much less excess for its work, kernel, the step in front of which it runs again)."""
         found: dict[tuple[int, int], int] = {}
-        for place, (first, last) in self.lives.items():
-            number = place[0]
+        for output, (first, last) in self.lives.items():
+            number = self.runs.maker_of[output]
             if self.runs.time[number] is None or not self._steps_above(first, last + 1):
                 continue
-            steps = sorted(self.step[user] for user in self.runs.users[place])
+            steps = sorted(self.step[user] for user in self.runs.users[output])
             for before, at in itertools.pairwise(steps):
                 count = self._steps_above(before + 1, at)
                 if count and self._is_read_before(number, at) and self._reads_the_same(number, at):
-                    gain = min(count * self.runs.nbytes[place], self._above[at] - self._above[before + 1])
+                    gain = min(count * output.nbytes, self._above[at] - self._above[before + 1])
                     found[number, at] = found.get((number, at), 0) + gain
         for (number, at), gain in found.items():
             yield gain / max(self.runs.time[number] or 0, 1), number, at
@@ -145,9 +144,9 @@ class _Round:
 
     def _is_read_before(self, number: int, at: int) -> bool:
         """Whether a run is needed where it is: its results are kept, or read before that step."""
-        for place, _ in outputs_of(self.runs.kernels[number], number):
-            users = self.runs.users[place]
-            if place in self.runs.cached or any(self.step[user] < at for user in users if user != number):
+        for output in fresh_outputs(self.runs.kernels[number]):
+            users = self.runs.users[output]
+            if output in self.runs.cached or any(self.step[user] < at for user in users if user != number):
                 return True
         return False
 
@@ -160,55 +159,54 @@ class _Round:
     def _change(self, number: int, at: int, deepest: int) -> Change:
         """What has to run so that a kernel can run again: what it needs, too, down to so many below it."""
         added: list[Run] = []
-        made: dict[int, int] = {}
+        made: dict[int, Run] = {}
 
-        def run(kernel: int, depth: int) -> int:
-            inputs = [found(reference, depth) for reference in self.runs.kernels[kernel].inputs]
-            made[self.runs.original[kernel]] = len(added)
-            added.append(Run(kernel, inputs))
-            return len(added) - 1
+        def run(kernel: int, depth: int) -> Run:
+            inputs = [found(memory, depth) for memory in self.runs.kernels[kernel].inputs]
+            outputs = [replace(output) for output in self.runs.kernels[kernel].outputs]
+            made[self.runs.original[kernel]] = new = Run(kernel, inputs, outputs)
+            added.append(new)
+            return new
 
-        def found(reference: Ref, depth: int) -> Ref:
-            if reference[0] == "view":
-                return ("view", found(reference[1], depth), *reference[2:])
-            if reference[0] != "out" or self.runs.memory.root(reference) != reference:
-                return reference  # memory that was there, or that is written in place
-            kernel, output = self.runs.original[reference[1]], reference[2]
+        def found(memory: Memory, depth: int) -> Memory:
+            if isinstance(memory, Part):
+                return replace(memory, of=found(memory.of, depth))
+            if root_of(memory) is not memory or not isinstance(memory, Output):
+                return memory  # memory that was there, or that is written in place
+            maker = self.runs.maker_of[memory]
+            kernel, output = self.runs.original[maker], self.runs.kernels[maker].outputs.index(memory)
             if kernel in made:
-                return ("run", made[kernel], output)
+                return made[kernel].outputs[output]
             there = [r for r in (kernel, *self.runs.again.get(kernel, ())) if self.step[r] < at]
-            latest = max(there, key=lambda each: self._last(each, output))
+            latest: int = max(there, key=lambda each: self._last(each, output))
             last = self._last(latest, output)
             is_there = last >= at or not self._steps_above(last + 1, at)
             may_run = self.runs.time[kernel] is not None and self._reads_the_same(latest, at)
             if is_there or depth <= 0 or not may_run:
-                return ("out", latest, output)
-            return ("run", run(latest, depth - 1), output)
+                return self.runs.kernels[latest].outputs[output]
+            return run(latest, depth - 1).outputs[output]
 
         run(number, deepest)
         return Change(at, number, added)
 
     def _last(self, run: int, output: int) -> int:
         """When an output is used last; a result is there to the end."""
-        life = self.lives.get((run, output))
+        life = self.lives.get(self.runs.kernels[run].outputs[output])
         return len(self.step) if life is None else life[1]
 
-    def _longer(self, change: Change) -> dict[Place, int]:
+    def _longer(self, change: Change) -> dict[Output, int]:
         """What is used longer with a change → the place of the run that uses it last."""
-        found: dict[Place, int] = {}
+        found: dict[Output, int] = {}
         for place, run in enumerate(change.runs):
-            for reference in map(below, run.inputs):
-                memory = None if reference[0] == "run" else self.runs.memory.made(reference)
-                if memory in self.lives and self.lives[memory][1] < change.at:
-                    found[memory] = place
+            for root in map(root_of, run.inputs):
+                if isinstance(root, Output) and root in self.lives and self.lives[root][1] < change.at:
+                    found[root] = place
         return found
 
-    def _excess_with(self, change: Change, longer: dict[Place, int]) -> int:
+    def _excess_with(self, change: Change, longer: dict[Output, int]) -> int:
         """The sum of what is above the budget with a change."""
         at, count = change.at, len(change.runs)
-        nbytes, begin = self.runs.nbytes, 0
-        for place, (first, _) in self.lives.items():
-            begin += nbytes[place] if first == at else 0
+        begin = sum(output.nbytes for output, (first, _) in self.lives.items() if first == at)
         base = [*self.used[:at], *[self.used[at] - begin] * count, *self.used[at:]]
         more = [0] * (len(base) + 1)
 
@@ -216,16 +214,16 @@ class _Round:
             more[first] += size
             more[last + 1] -= size
 
-        for place, reader in longer.items():
-            add(self.lives[place][1] + 1, at + reader, nbytes[place])
-        readers: dict[Ref, int] = {}
+        for output, reader in longer.items():
+            add(self.lives[output][1] + 1, at + reader, output.nbytes)
+        readers: dict[Memory, int] = {}
         for reader, run in enumerate(change.runs):
-            readers.update(dict.fromkeys(map(below, run.inputs), reader))
+            readers.update(dict.fromkeys(map(version_of, run.inputs), reader))
         for number, run in enumerate(change.runs):
-            for place, size in outputs_of(self.runs.kernels[run.of], run.of):
-                last = at + readers.get(("run", number, place[1]), number)
-                steps = [self.step[user] for user in self.runs.users[place]]
-                if run.of == change.kernel and place in self.lives and max(steps) >= at:
+            for output, made in zip(self.runs.kernels[run.of].outputs, run.outputs, strict=True):
+                size, last = made.nbytes, at + readers.get(made, number)
+                steps = [self.step[user] for user in self.runs.users[output]]
+                if run.of == change.kernel and output in self.lives and max(steps) >= at:
                     last = max(steps) + count
                     add(max(step for step in steps if step < at) + 1, last, -size)
                 add(at + number, last, size)
@@ -244,7 +242,7 @@ def _with_report(runs: Runs, given: Runs, budget: int) -> Template:
     total = sum([operations(kernel.ast) or 0 for kernel in given.kernels])
     largest = () if after[device] <= budget else _largest(runs, device)
     again = len(runs.kernels) - count
-    made = reordered(Template(runs.kernels, runs.results), runs.order)
+    made = Template(runs.kernels, runs.results).ordered(runs.order)
     return replace(
         made,
         rematerialized=Rematerialized(budget, before[device], after[device], again, added, total, largest),
@@ -256,11 +254,12 @@ def _largest(runs: Runs, device: str) -> tuple[tuple[int, Any], ...]:
     lives = runs.lives(device)
     used = runs.used(device, lives)
     at = used.index(max(used))
-    there = [place for place, (first, last) in lives.items() if first <= at <= last]
-    there += [place for place in sorted(runs.cached) if runs.device[place] == device]
-    there.sort(key=lambda place: -runs.nbytes[place])
+    there = [output for output, (first, last) in lives.items() if first <= at <= last]
+    there += [output for output in runs.users if output in runs.cached and output.device == device]
+    there.sort(key=lambda output: -output.nbytes)
     found = []
-    for place in there[:NAMED]:
-        ends = runs.kernels[place[0]].boundaries
-        found.append((runs.nbytes[place], ends[place[1]].origin if place[1] < len(ends) else None))
+    for output in there[:NAMED]:
+        kernel = runs.kernels[runs.maker_of[output]]
+        ends = kernel.boundaries[kernel.outputs.index(output) :]
+        found.append((output.nbytes, ends[0].origin if ends else None))
     return tuple(found)

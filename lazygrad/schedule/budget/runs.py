@@ -10,19 +10,20 @@ from typing import NamedTuple
 
 from ...target import Target
 from ..kernels.arena import arrange
-from ..kernels.template import KernelTemplate, Place, Ref, Template
-from .again import MemoryOf, outputs_of, time_of
+from ..kernels.template import KernelTemplate, Memory, Output, Template, root_of, substituted
+from .again import InPlaceWrites, time_of
 
 REASON = "it is computed again rather than kept (MEMORY_BUDGET)"
 #: Memory in between → the first and the last step that it is used in.
-Lives = dict[Place, tuple[int, int]]
+Lives = dict[Output, tuple[int, int]]
 
 
 class Run(NamedTuple):
-    """A second run of a kernel. Its inputs are ("run", n, o) where they are made by run n of the change."""
+    """A second run of a kernel: what it reads, and what it makes."""
 
     of: int
-    inputs: list[Ref]
+    inputs: list[Memory]
+    outputs: list[Output]
 
 
 class Change(NamedTuple):
@@ -40,58 +41,50 @@ class Runs:
 
     original  run → the kernel that runs      again  kernel → its further runs
     time      run → what it takes; None where its kernel must not run again
+    maker_of  output → the run that makes it
     users     memory that the plan makes → the runs that make, read or write it
     cached    the memory of results, which are there in the end
     """
 
     def __init__(self, template: Template, parts: Iterable[int], target: Target) -> None:
-        self.results, self.kernels = template.results, list(template.kernels)
+        self.results = template.results
+        self.kernels: list[KernelTemplate] = list(template.kernels)
         self.order = list(range(len(self.kernels)))
         self.original = list(self.order)
         self.again: dict[int, list[int]] = {}
-        self.memory = MemoryOf(self.kernels, parts)
-        self.time: list[int | None] = []
-        self.nbytes: dict[Place, int] = {}
-        self.device: dict[Place, str] = {}
-        self.users: dict[Place, set[int]] = {}
+        self.in_place = InPlaceWrites(self.kernels, parts)
+        self.time: list[int | None] = [
+            time_of(kernel, target) if self.in_place.may_run_again(kernel) else None
+            for kernel in self.kernels
+        ]
+        self.maker_of = dict(template.maker_of)
+        self.users: dict[Output, set[int]] = {}
         self._writers: dict[int, set[int]] = {}
         for number, kernel in enumerate(self.kernels):
-            self.time.append(time_of(kernel, target) if self.memory.may_run_again(number) else None)
-            self._add_outputs(number)
-        for number, kernel in enumerate(self.kernels):
-            self._add_user(number, kernel.inputs)
-            self._add_user(number, [output.into for output in kernel.outputs if output.into is not None])
-        made = [self.memory.made(("out", kernel, output)) for _, kernel, output in self.results]
-        self.cached = {place for place in made if place is not None}
+            self._add_user(number, [*kernel.outputs, *kernel.inputs])
+        roots = [output.root for _, output in self.results]
+        self.cached = {root for root in roots if isinstance(root, Output)}
 
     def copy(self) -> Runs:
         """The same, to be changed."""
         made = copy.copy(self)
         made.kernels, made.order, made.original = list(self.kernels), list(self.order), list(self.original)
         made.again = {number: list(runs) for number, runs in self.again.items()}
-        made.time, made.nbytes, made.device = list(self.time), dict(self.nbytes), dict(self.device)
-        made.users = {place: set(users) for place, users in self.users.items()}
-        made.memory = self.memory.of(made.kernels)
+        made.time, made.maker_of = list(self.time), dict(self.maker_of)
+        made.users = {output: set(users) for output, users in self.users.items()}
         return made
 
-    def _add_outputs(self, number: int) -> None:
-        kernel = self.kernels[number]
-        for place, nbytes in outputs_of(kernel, number):
-            self.nbytes[place], self.users[place] = nbytes, {number}
-            self.device[place] = kernel.outputs[place[1]].device
-
-    def _add_user(self, number: int, references: Iterable[Ref]) -> None:
-        for reference in references:
-            place = self.memory.made(reference)
-            if place is not None:
-                self.users[place].add(number)
+    def _add_user(self, number: int, memories: Iterable[Memory]) -> None:
+        for root in map(root_of, memories):
+            if isinstance(root, Output):
+                self.users.setdefault(root, set()).add(number)
 
     # *** what memory is in use
 
     @property
     def devices(self) -> list[str]:
         """Where the plan makes memory."""
-        return list(dict.fromkeys(self.device.values()))
+        return list(dict.fromkeys(output.device for output in self.users))
 
     def steps(self) -> list[int]:
         """Run → when it is."""
@@ -103,29 +96,29 @@ class Runs:
     def lives(self, device: str) -> Lives:
         """When memory in between is in use on a device."""
         step, found = self.steps(), {}
-        for place, users in self.users.items():
-            if self.device[place] == device and place not in self.cached:
+        for output, users in self.users.items():
+            if output.device == device and output not in self.cached:
                 steps = [step[user] for user in users]
-                found[place] = min(steps), max(steps)
+                found[output] = min(steps), max(steps)
         return found
 
     def used(self, device: str, lives: Lives) -> list[int]:
         """The bytes in use in each step: results all the time, since they have memory of their own."""
         change = [0] * (len(self.order) + 1)
         change[0] = self._bytes_cached(device)
-        for place, (first, last) in lives.items():
-            change[first] += self.nbytes[place]
-            change[last + 1] -= self.nbytes[place]
+        for output, (first, last) in lives.items():
+            change[first] += output.nbytes
+            change[last + 1] -= output.nbytes
         return list(itertools.accumulate(change[:-1]))
 
     def _bytes_cached(self, device: str) -> int:
-        return sum(self.nbytes[place] for place in self.cached if self.device[place] == device)
+        return sum(output.nbytes for output in self.cached if output.device == device)
 
     def needed(self) -> dict[str, int]:
         """Device → the bytes of results, and of an arena for what is in between."""
         found = {}
         for device in self.devices:
-            lives = [(*life, self.nbytes[place]) for place, life in self.lives(device).items()]
+            lives = [(*life, output.nbytes) for output, life in self.lives(device).items()]
             found[device] = self._bytes_cached(device) + arrange(lives)[1]
         return found
 
@@ -144,62 +137,42 @@ class Runs:
         first = self.original[number]
         found = self._writers.get(first)
         if found is None:
-            roots = {self.memory.root(reference) for reference in self.kernels[first].inputs}
-            found = self._writers[first] = set().union(*map(self.memory.writers, roots))
+            roots = set(map(root_of, self.kernels[first].inputs))
+            found = self._writers[first] = set().union(*map(self.in_place.writers, roots))
         return found
 
     def apply(self, change: Change) -> None:
         """Add the runs of a change."""
         step, begin = self.steps(), len(self.kernels)
         for number, run in enumerate(change.runs, begin):
-            self._add_run(number, run, begin)
+            self._add_run(number, run)
             for writer in self.writers(number):
                 if step[writer] >= change.at:
                     late = self.kernels[writer]
-                    self.kernels[writer] = replace(late, after=[*late.after, number])
-        last = len(self.kernels) - 1
-        for place, _ in outputs_of(self.kernels[change.kernel], change.kernel):
-            if place not in self.cached:
-                self._read_late(place, last, {u for u in self.users[place] if step[u] >= change.at})
-        self.order[change.at : change.at] = range(begin, last + 1)
+                    self.kernels[writer] = replace(late, after=[*late.after, run.outputs[0]])
+        first, last = self.kernels[change.kernel], self.kernels[-1]
+        for output, made in zip(first.outputs, last.outputs, strict=True):
+            if output not in self.cached:
+                self._read_late(output, made, {u for u in self.users[output] if step[u] >= change.at})
+        self.order[change.at : change.at] = range(begin, len(self.kernels))
 
-    def _add_run(self, number: int, run: Run, begin: int) -> None:
+    def _add_run(self, number: int, run: Run) -> None:
         kernel, first = self.kernels[run.of], self.original[run.of]
-        inputs = [_numbered(reference, begin) for reference in run.inputs]
         why = tuple([end._replace(reason=REASON) for end in kernel.boundaries])
-        self.kernels.append(replace(kernel, inputs=inputs, boundaries=why, known_reports={}))
+        self.kernels.append(
+            replace(kernel, inputs=run.inputs, outputs=run.outputs, boundaries=why, known_reports={})
+        )
         self.original.append(first)
         self.again.setdefault(first, []).append(number)
         self.time.append(self.time[first])
-        self._add_outputs(number)
-        self._add_user(number, inputs)
+        self.maker_of.update(dict.fromkeys(run.outputs, number))
+        self._add_user(number, [*run.outputs, *run.inputs])
 
-    def _read_late(self, place: Place, run: int, users: set[int]) -> None:
-        """Let users of an output read the same output of another run."""
+    def _read_late(self, output: Output, made: Output, users: set[int]) -> None:
+        """Let users of an output read that of another run."""
         for user in users:
-            reader: KernelTemplate = self.kernels[user]
-            inputs = [_read_from(reference, place, run) for reference in reader.inputs]
+            reader = self.kernels[user]
+            inputs = [substituted(memory, {output: made}) for memory in reader.inputs]
             self.kernels[user] = replace(reader, inputs=inputs)
-        self.users[place] -= users
-        self.users[run, place[1]] |= users
-
-
-def below(reference: Ref) -> Ref:
-    """What a reference names, or names a part of."""
-    while reference[0] == "view":
-        reference = reference[1]
-    return reference
-
-
-def _numbered(reference: Ref, begin: int) -> Ref:
-    """A reference in which a run of the change has its number."""
-    if reference[0] == "view":
-        return ("view", _numbered(reference[1], begin), *reference[2:])
-    return ("out", begin + reference[1], reference[2]) if reference[0] == "run" else reference
-
-
-def _read_from(reference: Ref, place: Place, run: int) -> Ref:
-    """A reference that names another run's output instead of a place."""
-    if reference[0] == "view":
-        return ("view", _read_from(reference[1], place, run), *reference[2:])
-    return ("out", run, place[1]) if reference == ("out", *place) else reference
+        self.users[output] -= users
+        self.users[made] |= users

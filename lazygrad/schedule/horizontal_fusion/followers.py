@@ -8,7 +8,7 @@ anything else: it would overwrite what the other one reads under another name.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 from ...codegen.aligned_chunks import aligned_chunks
 from ...codegen.lowering.lower import lower
@@ -18,102 +18,68 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...ir.walks import of_op
 from ...target import Target
-from ..kernels.order import kernels_before, output_of
-from ..kernels.template import KernelTemplate, Place, Ref, Template
+from ..kernels.template import KernelTemplate, Memory, Output, Part, Template, root_of, version_of
 from .joined_kernel import joined_kernel
 
-#: Output → the one that its memory was made for.
-Roots = dict[Place, Place]
-#: What is written where it was not made: memory from outside of the plan, whichever.
-OUTSIDE: Place = (-1, -1)
 
-
-def may_follow(template: Template, roots: Roots, number: int, others: Sequence[int]) -> bool:
-    """Whether all that a kernel waits for in those of a set is memory that one kernel of all names once.
-
-    roots  those of the template's outputs (`roots_of`)
-    """
-    kernels = template.kernels
-    kernel = kernels[number]
-    named = [ref for ref in kernel.inputs if ref[0] == "out"]
-    named += [o.into for o in kernel.outputs if o.into is not None and o.into[0] == "out"]
-    waits = set(kernels_before(kernel)).intersection(others)
-    if not waits <= {ref[1] for ref in named}:
+def may_follow(template: Template, number: int, others: Sequence[int]) -> bool:
+    """Whether all that a kernel waits for in those of a set is memory that one kernel of all names once."""
+    kernel, maker_of = template.kernels[number], template.maker_of
+    touched = [*kernel.inputs, *kernel.overwrites]
+    waits = set(template.before[number]).intersection(others)
+    if not waits <= {maker_of[memory] for memory in touched if isinstance(memory, Output)}:
         return False
-    touched = [ref for ref in (*kernel.inputs, *_mutated(kernel)) if ref[0] == "view"]
-    if any(place is not None and place[0] in others for place in map(output_of, touched)):
+    parts = [version_of(memory) for memory in touched if isinstance(memory, Part)]
+    if any(isinstance(made, Output) and maker_of[made] in others for made in parts):
         return False  # a part has a name of its own
-    own = {_root(roots, ref) for ref in _mutated(kernel)}
-    continued = _continued(kernels, number, set(others))
+    own = _roots(kernel.overwrites)
+    continued = _reached(template, number, others, lambda earlier: earlier.overwrites)
     for other in others:
-        read = {_root(roots, ref) for ref in kernels[other].inputs}
-        written = {_root(roots, ref) for ref in _mutated(kernels[other])}
-        if not read.isdisjoint(own | written):
+        earlier = template.kernels[other]
+        written = _roots(earlier.overwrites)
+        if not _roots(earlier.inputs).isdisjoint(own | written):
             return False  # what is read of memory is not read again after it was written
         if not (written.isdisjoint(own) or other in waits or other in continued):
             return False
-        again = kernels[other].ast, kernels[other].inputs, kernels[other].binds
+        again = earlier.ast, earlier.inputs, earlier.binds
         if not written.isdisjoint(own) and again == (kernel.ast, kernel.inputs, kernel.binds):
             return False  # one node would stand for both stores, and be in the program twice
-    return not _is_next_iteration(kernels, number, others)
+    # nor is it the next turn of a loop that was written out, whose turns share a program as they are
+    read = _reached(template, number, others, lambda earlier: earlier.inputs)
+    return all(template.kernels[other].ast is not kernel.ast for other in read)
 
 
-def reads_of(template: Template, number: int, others: Iterable[int]) -> list[Ref]:
+def reads_of(template: Template, number: int, others: Container[int]) -> list[Output]:
     """What a kernel reads of what those of a set make."""
-    return [ref for ref in template.kernels[number].inputs if ref[0] == "out" and ref[1] in others]
+    outputs = [memory for memory in template.kernels[number].inputs if isinstance(memory, Output)]
+    return [output for output in outputs if template.maker_of[output] in others]
 
 
-def _mutated(kernel: KernelTemplate) -> list[Ref]:
-    """The memory that was there before, which a kernel writes."""
-    return [output.into for output in kernel.outputs if output.into is not None]
+def _roots(memories: Iterable[Memory]) -> set[Output | None]:
+    """The memory of the plan's own that some are versions of; None: memory from outside, whichever."""
+    roots = map(root_of, memories)
+    return {root if isinstance(root, Output) else None for root in roots}
 
 
-def roots_of(template: Template) -> Roots:
-    """Each output of a template → the one for which its memory was made, whatever was written to it since."""
-    found: Roots = {}
-    for number, kernel in enumerate(template.kernels):  # which come after those that they go on with
-        for position, output in enumerate(kernel.outputs):
-            place = (number, position)
-            found[place] = place if output.into is None else _root(found, output.into)
-    return found
-
-
-def _root(roots: Roots, ref: Ref) -> Place:
-    place = output_of(ref)
-    return OUTSIDE if place is None else roots[place]
-
-
-def _continued(kernels: Sequence[KernelTemplate], number: int, others: Container[int]) -> set[int]:
-    """The kernels of a set on whose memory one goes on to write, however many writes before."""
+def _reached(
+    template: Template,
+    number: int,
+    others: Container[int],
+    named: Callable[[KernelTemplate], Iterable[Memory]],
+) -> set[int]:
+    """The kernels of a set that made what a kernel names, or what such a one names in turn."""
     todo, found = [number], set[int]()
     while todo:
-        for ref in _mutated(kernels[todo.pop()]):
-            if ref[0] == "out" and ref[1] in others and ref[1] not in found:
-                found.add(ref[1])
-                todo.append(ref[1])
+        versions = map(version_of, named(template.kernels[todo.pop()]))
+        made_by = {template.maker_of[made] for made in versions if isinstance(made, Output)}
+        todo += [maker for maker in made_by if maker in others and maker not in found]
+        found.update(todo)
     return found
-
-
-def _is_next_iteration(kernels: Sequence[KernelTemplate], number: int, others: Sequence[int]) -> bool:
-    """Whether a kernel reads what was made of results of the same program: the next turn of a loop that was
-    written out, whose turns share a program as they are.
-    """
-    todo, seen = [number], {number}
-    while todo:
-        for ref in kernels[todo.pop()].inputs:
-            place = output_of(ref)
-            if place is None or place[0] in seen or place[0] not in others:
-                continue
-            if kernels[place[0]].ast is kernels[number].ast:
-                return True
-            seen.add(place[0])
-            todo.append(place[0])
-    return False
 
 
 def ast_of(template: Template, numbers: Sequence[int]) -> UOp | None:
     """The AST of the kernels of a set as one; None where two of them know a memory differently."""
-    ast = joined_kernel(template, numbers).ast
+    ast = joined_kernel([template.kernels[number] for number in numbers]).ast
     memory = set(of_op(ast.toposort(), Ops.DEFINE_GLOBAL))
     return ast if len({node.arg for node in memory}) == len(memory) else None
 

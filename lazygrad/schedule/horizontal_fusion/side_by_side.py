@@ -27,10 +27,9 @@ from ...ir.uop import UOp
 from ...shape import numel
 from ...structure import structure_of
 from ...target import Target
-from ..kernels.order import kernels_before, output_of
 from ..kernels.overlap import AHEAD
-from ..kernels.template import KernelTemplate, Output, Template
-from .followers import ast_of, chunks_of, may_follow, reads_of, roots_of
+from ..kernels.template import KernelTemplate, Leaf, Output, Template, version_of
+from .followers import ast_of, chunks_of, may_follow, reads_of
 from .joined_kernel import have_names, joined
 
 #: A kernel is short that takes at most so many times what joining it saves: for others, that is below 1 %.
@@ -67,19 +66,19 @@ class _Short:
     """What is asked of a kernel that may join others.
 
     before   the kernels that it waits for
-    touched  the outputs of other kernels that it reads or writes
+    touched  what other kernels made that it reads or goes on to write
     cost     what it takes; None of one that stays by itself
     writes_old  whether it writes memory that was there before
     """
 
     __slots__ = ("arguments", "before", "cost", "device", "kernel", "nodes", "touched", "writes_old")
 
-    def __init__(self, kernel: KernelTemplate, target: Target) -> None:
+    def __init__(self, kernel: KernelTemplate, before: Iterable[int], target: Target) -> None:
         self.kernel = kernel
-        self.before = frozenset(kernels_before(kernel))
-        known = [*kernel.inputs, *(output.into for output in kernel.outputs if output.into is not None)]
-        self.touched = frozenset(place for place in map(output_of, known) if place is not None)
-        self.writes_old = any(o.into is not None and output_of(o.into) is None for o in kernel.outputs)
+        self.before = frozenset(before)
+        versions = map(version_of, [*kernel.inputs, *kernel.overwrites])
+        self.touched = frozenset([made for made in versions if isinstance(made, Output)])
+        self.writes_old = any(isinstance(version_of(memory), Leaf) for memory in kernel.overwrites)
         self.device = kernel.outputs[0].device
         self.arguments = len(kernel.outputs) + len(kernel.inputs)
         self.cost: Cost | None = None
@@ -89,7 +88,7 @@ class _Short:
 
     def new_bytes(self) -> int:
         """Of the memory that it makes."""
-        return sum(_nbytes(output) for output in self.kernel.outputs if output.into is None)
+        return sum(output.nbytes for output in self.kernel.outputs if output.into is None)
 
 
 class _Joining:
@@ -99,11 +98,13 @@ class _Joining:
 
     def __init__(self, template: Template, target: Target) -> None:
         self.template, self.target = template, target
-        self.kernels = [_Short(kernel, target) for kernel in template.kernels]
+        self.kernels = [
+            _Short(kernel, before, target)
+            for kernel, before in zip(template.kernels, template.before, strict=True)
+        ]
         #: program → how many kernels have it
         self.shared = Counter(kernel.ast for kernel in template.kernels)
         self.sets: list[list[int]] = []
-        self.roots = roots_of(template)
         #: kernel → whether some kernel of its set waits for another one of it
         self.behind = dict.fromkeys(range(len(self.kernels)), False)
         #: kernel → the COLLECTIVEs that it waits for, however far behind
@@ -171,7 +172,7 @@ class _Joining:
         short = shorter <= SHORT_BEHIND * self._saved(Cost(total, may_be_cut))
         if not yes_or_no("following_nests", self._structure(number, others), short, lambda: True):
             return None
-        if waits and not may_follow(self.template, self.roots, number, others):
+        if waits and not may_follow(self.template, number, others):
             return None
         alone = not in_pieces and bool(reads_of(self.template, number, others))
         if alone and not may_be_cut:
@@ -257,8 +258,8 @@ class _Joining:
         """The bytes that a kernel reads of what others made, but for those that the last kernels touched too:
         they may be in no cache any more, and their memory is kept for longer.
         """
-        places = self.kernels[number].touched.difference(*[self.kernels[n].touched for n in last])
-        return sum(_nbytes(self.template.kernels[kernel].outputs[output]) for kernel, output in places)
+        made = self.kernels[number].touched.difference(*[self.kernels[n].touched for n in last])
+        return sum(output.nbytes for output in made)
 
 
 def cost_of(ast: UOp, target: Target) -> Cost | None:
@@ -293,7 +294,3 @@ def _below_views(node: UOp) -> UOp:
     while node.op is Ops.VIEW:
         node = node.src[0]
     return node
-
-
-def _nbytes(output: Output) -> int:
-    return output.size * output.dtype.itemsize

@@ -1,4 +1,4 @@
-"""Which outputs of kernels only kernels of the same plan can reach, and where they may lie in one arena.
+"""Where values that live at different times may lie in one arena.
 
 lives        a ----      offsets   0: a a a a d d
 in time      b   --                   b b     e e
@@ -9,43 +9,7 @@ from __future__ import annotations
 
 import bisect
 import heapq
-from collections.abc import Iterable, Sequence
-
-from .template import KernelTemplate, Place
-
-
-def inner_outputs(
-    kernels: Sequence[KernelTemplate], results: Iterable[tuple[int, int, int]]
-) -> dict[Place, int]:
-    """Fresh outputs (kernel, output) that no node of the graph becomes → how many of the kernels touch them.
-
-    When all of these kernels have run, nobody can ask for the memory any more.
-    """
-    return {place: len(users) for place, users in touching_kernels(kernels, results).items()}
-
-
-def touching_kernels(
-    kernels: Sequence[KernelTemplate], results: Iterable[tuple[int, int, int]]
-) -> dict[Place, set[int]]:
-    """Fresh outputs (kernel, output) that no node of the graph becomes → the kernels that touch them."""
-    first: dict[Place, Place] = {}  # a later version of memory → the output that the memory was made for
-    touching: dict[Place, set[int]] = {}
-    for number, kernel in enumerate(kernels):
-        for position, output in enumerate(kernel.outputs):
-            if output.into is None:
-                first[number, position] = (number, position)
-            elif output.into[0] == "out" and output.into[1:] in first:
-                first[number, position] = first[output.into[1:]]
-            else:
-                continue
-            touching.setdefault(first[number, position], set()).add(number)
-        for reference in kernel.inputs:
-            reference = reference[1] if reference[0] == "view" else reference
-            if reference[0] == "out" and reference[1:] in first:
-                touching.setdefault(first[reference[1:]], set()).add(number)
-    for _, number, position in results:
-        touching.pop(first.get((number, position), (-1, -1)), None)
-    return touching
+from collections.abc import Sequence
 
 
 def arrange(lives: Sequence[tuple[int, int, int]], alignment: int = 64) -> tuple[list[int], int]:

@@ -1,4 +1,4 @@
-"""Groups of a placement and where they store → kernel templates: ASTs, with their memory by reference."""
+"""Groups of a placement and where they store → the graph of a plan: kernels, and the memory between them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,18 @@ from ..keys.lifted_numbers import nameable
 from ..place.group import Group
 from ..place.kernel_ast import AstBuilder
 from .checked_once import CheckedOnce
-from .template import Boundary, KernelTemplate, Output, Ref, StagedValue, Template
+from .template import (
+    Binding,
+    Boundary,
+    BoundSize,
+    KernelTemplate,
+    Leaf,
+    Memory,
+    Output,
+    Part,
+    StagedValue,
+    Template,
+)
 from .writes import Store, Writes
 
 
@@ -46,23 +57,21 @@ class _Assembler:
         self.order = nameable(asked.order)
         self.walk = {node: number for number, node in enumerate(self.order)}
         self.sizes_bound = binds_in_args(asked.order)
-        self.position = {kernel: number for number, kernel in enumerate(writes.order)}
-        self.sizes: dict[Ref, int] = {}
+        #: kernel → what it makes
+        self.outputs: dict[int, list[Output]] = {}
         self.site_index: dict[int, int] | None = None
         self.checked = CheckedOnce(writes.before)
 
     def template(self) -> Template:
         """All kernels."""
         order = self.writes.order
-        outputs = {kernel: self._outputs(kernel) for kernel in order}
+        for kernel in order:  # after those that wrote what it goes on to write
+            self.outputs[kernel] = self._outputs(kernel)
         for group in self.placed.groups:
             if group.kind == "direct":
-                outputs[group.id] += [self._output(node, None) for node in self._unread(group)]
-                outputs[group.id] += self._working_memory(group.stores[0])
-        for kernel, made in outputs.items():
-            for number, output in enumerate(made):
-                self.sizes["out", self.position[kernel], number] = output.size
-        return Template([self._kernel(kernel, outputs[kernel]) for kernel in order], self._results())
+                self.outputs[group.id] += [self._output(node, None) for node in self._unread(group)]
+                self.outputs[group.id] += self._working_memory(group.stores[0])
+        return Template([self._kernel(kernel) for kernel in order], self._results())
 
     def _working_memory(self, node: UOp) -> list[Output]:
         """What a direct kernel needs besides its results: one more output, which nobody reads."""
@@ -86,12 +95,12 @@ class _Assembler:
             if number not in asked
         ]
 
-    def _results(self) -> list[tuple[int, int, int]]:
-        found: list[tuple[int, int, int]] = []
+    def _results(self) -> list[tuple[int, Output]]:
+        found: list[tuple[int, Output]] = []
         for raw, made in self.graph.version.items():
             if made in self.writes.version_output:
                 group, output = self.writes.version_output[made]
-                found.append((self.walk[raw], self.position[group], output))
+                found.append((self.walk[raw], self.outputs[group][output]))
         # what is stored on request, or takes long, is stored once, for everybody
         asked = [node for node in of_op(self.order, *STORED_WHOLE) if node.arg != "passing"]
         for root in dict.fromkeys([*self.graph.request.roots, *asked]):
@@ -100,7 +109,7 @@ class _Assembler:
                 group, output = self.writes.output[base]
                 if self.writes.targets[group][output][1] is not None:
                     continue  # it lives in the memory it was assigned to, which may be written again
-                found.append((self.walk[root], self.position[group], output))
+                found.append((self.walk[root], self.outputs[group][output]))
         return found
 
     # *** kernels
@@ -134,26 +143,26 @@ class _Assembler:
             return device_name(node)
         return self.placed.home[node].device or Device.DEFAULT
 
-    def _where_is(self, node: UOp, kernel: int = -1) -> Ref:
-        """The reference under which a kernel finds a node's value in memory."""
+    def _where_is(self, node: UOp, kernel: int = -1) -> Memory:
+        """The memory in which a kernel finds a node's value."""
         writes = self.writes
         place = (
             writes.redirect.get((kernel, node)) or writes.output.get(node) or writes.version_output.get(node)
         )
         if place is not None:
-            return ("out", self.position[place[0]], place[1])
+            return self.outputs[place[0]][place[1]]
         if node in self.walk:
-            return ("leaf", self.walk[node])
+            return Leaf(self.walk[node])
         if node.op is Ops.BUFFER_VIEW:
-            part = ("view", self._where_is(node.src[0], kernel), node.arg, node.dtype)
-            self.sizes[part] = node.arg[0]
-            return part
+            size, offset = node.arg
+            return Part(self._where_is(node.src[0], kernel), size, offset, node.dtype)
         raise RuntimeError(f"{node.op} is not in memory")
 
-    def _size_of(self, reference: Ref) -> int:
-        return _flat_size(self.order[reference[1]]) if reference[0] == "leaf" else self.sizes[reference]
+    def _size_of(self, memory: Memory) -> int:
+        return _flat_size(self.order[memory.number]) if isinstance(memory, Leaf) else memory.size
 
-    def _kernel(self, number: int, outputs: list[Output]) -> KernelTemplate:
+    def _kernel(self, number: int) -> KernelTemplate:
+        outputs = self.outputs[number]
         targets = self.writes.targets[number]
         group = self.writes.group(number)
         if group is None:
@@ -168,7 +177,7 @@ class _Assembler:
             made = self._one_pass(group, targets, outputs)
         else:
             made = self._compute(group, targets, outputs)
-        made.after = sorted(self.position[earlier] for earlier in self.writes.before[number])
+        made.after = [self.outputs[earlier][0] for earlier in sorted(self.writes.before[number])]
         ended = self.writes.readers_of.get(number, ())
         made.after_readers_of = [self.walk[version] for version in ended if version in self.walk]
         made.boundaries = tuple([self._boundary(group, *target) for target in targets])
@@ -197,7 +206,7 @@ class _Assembler:
             builder.store(number, node, assign.arg if assign is not None else None, output.size)
             for number, ((node, assign), output) in enumerate(zip(targets, outputs, strict=True))
         ]
-        binds: list[Ref] = [self._bind_reference(bind) for bind in builder.binds]
+        binds: list[Binding] = [self._binding(bind) for bind in builder.binds]
         metadata = builder.latest_first([node for node, _ in targets])
         made = KernelTemplate(builder.kernel(stores), outputs, list(builder.inputs), binds, metadata)
         made.sites = tuple([self._walked_site(node.facts.get("site")) for node in builder.checks])
@@ -214,12 +223,12 @@ class _Assembler:
             }
         return self.site_index.get(id(site))
 
-    def _bind_reference(self, bind: UOp) -> Ref:
-        return ("leaf", self.walk[bind]) if bind in self.walk else ("bind", self.sizes_bound[bind])
+    def _binding(self, bind: UOp) -> Binding:
+        return Leaf(self.walk[bind]) if bind in self.walk else BoundSize(self.sizes_bound[bind])
 
     def _device_copy(self, group: Group, node: UOp, outputs: list[Output]) -> KernelTemplate:
         """A copy of whole memories and repeated numbers, one after another."""
-        references: list[Ref] = []
+        inputs: list[Memory] = []
         reads, count = [], 0
         for source in node.src[:-1]:
             base = below_movement(source)
@@ -228,26 +237,26 @@ class _Assembler:
                 reads.append(UOp(Ops.CONST, base.dtype, (UOp(Ops.VIEW, arg=tracker),), base.arg))
                 count += numel(source)
                 continue
-            references.append(self._where_is(base, group.id))
-            size = self._size_of(references[-1])
-            memory = node.dtype.ptr(size)
-            reads.append(UOp(Ops.DEFINE_GLOBAL, memory, (), len(outputs) + len(references) - 1))
+            inputs.append(self._where_is(base, group.id))
+            size = self._size_of(inputs[-1])
+            number = len(outputs) + len(inputs) - 1
+            reads.append(UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(size), (), number))
             count += size
         device = UOp(Ops.DEVICE, arg=outputs[0].device)
         ast = UOp(Ops.COPY, node.dtype, (*reads, device), count)
         origin = node.facts.get("origin")
-        return KernelTemplate(ast, outputs, references, [], (origin,) if origin else ())
+        return KernelTemplate(ast, outputs, inputs, [], (origin,) if origin else ())
 
     def _collective(self, group: Group, node: UOp, outputs: list[Output]) -> KernelTemplate:
         """What a device sends, from memory, and receives; after the collective before it."""
-        references = [self._where_is(below_movement(source), group.id) for source in node.src]
+        inputs = [self._where_is(below_movement(source), group.id) for source in node.src]
         reads = [
-            UOp(Ops.DEFINE_GLOBAL, source.dtype.ptr(self._size_of(reference)), (), number + 1)
-            for number, (source, reference) in enumerate(zip(node.src, references, strict=True))
+            UOp(Ops.DEFINE_GLOBAL, source.dtype.ptr(self._size_of(memory)), (), number + 1)
+            for number, (source, memory) in enumerate(zip(node.src, inputs, strict=True))
         ]
         ast = UOp(Ops.COLLECTIVE, node.dtype, tuple(reads), node.arg)
         origin = node.facts.get("origin")
-        return KernelTemplate(ast, outputs, references, [], (origin,) if origin else ())
+        return KernelTemplate(ast, outputs, inputs, [], (origin,) if origin else ())
 
     def _direct(self, group: Group, nodes: list[UOp], outputs: list[Output]) -> KernelTemplate:
         """A kernel whose program is written at once: a store for each result, and one for its working memory,
@@ -290,14 +299,14 @@ class _Assembler:
         """
         node, assign = target
         if assign is None:
-            reference = self._where_is(node)
+            memory = self._where_is(node)
             shape = shape_of(node)
         else:
-            reference = self._where_is(assign, number)
+            memory = self._where_is(assign, number)
             shape = shape_of(assign.src[1]) if node.op is Ops.ASSIGN else shape_of(node)
         source = ShapeTracker.from_shape(shape)
         into = assign.arg if assign is not None and assign.arg is not None else source
-        read = UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(self._size_of(reference)), (), 1)
+        read = UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(self._size_of(memory)), (), 1)
         write = UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(output.size), (), 0)
         trackers = (source, into)
         binds = dict.fromkeys(
@@ -306,8 +315,8 @@ class _Assembler:
         views = [UOp(Ops.VIEW, dtypes.void, (), t.unbind()[0]) for t in trackers]
         load = UOp(Ops.LOAD, node.dtype, (read, views[0]))
         store = UOp(Ops.STORE, dtypes.void, (write, views[1], load))
-        references = [self._bind_reference(bind) for bind in binds]
-        return KernelTemplate(UOp.sink(store), [output], [reference], references, ())
+        bindings = [self._binding(bind) for bind in binds]
+        return KernelTemplate(UOp.sink(store), [output], [memory], bindings, ())
 
 
 def _flat_size(node: UOp) -> int:

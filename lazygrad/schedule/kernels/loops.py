@@ -20,7 +20,7 @@ from ..graph.requested import Request
 from ..keys.lifted_numbers import nameable
 from .arena import arrange
 from .items import bind_values
-from .template import Ref, Template
+from .template import Leaf, Memory, Output, Part, Template, version_of
 
 #: Parts of the working memory begin at multiples of so many bytes.
 ALIGNMENT = 64
@@ -71,17 +71,14 @@ class _Planner:
         self.scratch, self.first_source = len(loop.outputs), len(loop.outputs) + 1
         #: the result that a root is: (its number, whether of all turns)
         self.result_of = {result.root: (n, result.stacked) for n, result in enumerate(loop.results)}
-        self.offsets: dict[object, int] = {}
+        self.offsets: dict[Output | int, int] = {}
         self.slots: dict[Slot, int] = {}
 
-    def _roots(self, roots: list[UOp]) -> dict[tuple[int, int], int]:
+    def _roots(self, roots: list[UOp]) -> dict[Output, int]:
         """Output of a kernel → the root that it is."""
         number = {root: n for n, root in enumerate(roots)}
-        found = {
-            (kernel, output): number[self.order[at]]
-            for at, kernel, output in self.template.results
-            if self.order[at] in number
-        }
+        results = [(output, self.order[at]) for at, output in self.template.results]
+        found = {output: number[node] for output, node in results if node in number}
         if set(found.values()) != set(range(len(roots))):
             raise RuntimeError("a result of a loop's body has no memory")
         return found
@@ -90,19 +87,19 @@ class _Planner:
         loop = self.loop
         size = self._arrange()
         launches = []
-        for number, kernel in enumerate(self.template.kernels):
+        for kernel in self.template.kernels:
             if kernel.ast.op in TRANSFERS:
                 raise NotImplementedError(
                     f"{loop.name}: a body that copies between devices, or joins more than 32 values, "
                     "is not implemented yet"
                 )
-            if any(bind[0] != "value" for bind in kernel.binds):
+            binds = [bind for bind in kernel.binds if isinstance(bind, UOp)]
+            if len(binds) < len(kernel.binds):
                 raise NotImplementedError(
                     f"{loop.name}: Variables in the body of a loop are not implemented yet"
                 )
-            refs: list[Ref] = [("out", number, n) for n in range(len(kernel.outputs))]
-            places = [self._numbered(self._slot(ref)) for ref in [*refs, *kernel.inputs]]
-            values = bind_values(kernel.ast, [bind[1].unbind() for bind in kernel.binds])
+            places = [self._numbered(self._slot(memory)) for memory in (*kernel.outputs, *kernel.inputs)]
+            values = bind_values(kernel.ast, [bind.unbind() for bind in binds])
             launches.append(Launch(kernel.ast, tuple(places), tuple(values.items())))
         most = max((len(launch.slots) + len(launch.values) for launch in launches), default=0)
         words = len(self.slots) + sum(len(launch.values) for launch in launches) + most
@@ -119,17 +116,15 @@ class _Planner:
 
     def _arrange(self) -> int:
         """Give what lives within a turn, and second places of what is carried, offsets; how many bytes."""
-        lives: dict[object, list[int]] = {}
+        lives: dict[Output | int, list[int]] = {}
         kernels = self.template.kernels
         for number, kernel in enumerate(kernels):
-            refs: list[Ref] = [("out", number, n) for n in range(len(kernel.outputs))]
-            for ref in (*refs, *kernel.inputs):
-                while ref[0] == "view":
-                    ref = ref[1]
-                if ref[0] == "out":
-                    memory = self._memory(ref[1], ref[2])
-                    if type(memory) is tuple and memory not in self.root_of:
-                        lives.setdefault(memory, [number, number])[1] = number
+            for memory in (*kernel.outputs, *kernel.inputs):
+                version = version_of(memory)
+                if isinstance(version, Output):
+                    made = self._first(version)
+                    if made not in self.root_of:
+                        lives.setdefault(made, [number, number])[1] = number
         for root, (_, stacked) in self.result_of.items():
             if not stacked:
                 lives[root] = [0, len(kernels)]
@@ -138,43 +133,37 @@ class _Planner:
         self.offsets = dict(zip(lives, offsets, strict=True))
         return size
 
-    def _bytes(self, memory: object) -> int:
-        if isinstance(memory, tuple):
-            output = self.template.kernels[memory[0]].outputs[memory[1]]
-            return output.size * output.dtype.itemsize
-        return self._root_bytes(memory)  # type: ignore[arg-type]
+    def _bytes(self, memory: Output | int) -> int:
+        return memory.nbytes if isinstance(memory, Output) else self._root_bytes(memory)
 
     def _root_bytes(self, root: int) -> int:
         node = self.loop.roots[root]
         return _nbytes(shape_of(node), node.dtype)
 
-    def _memory(self, kernel: int, output: int) -> tuple[int, int]:
+    def _first(self, output: Output) -> Output:
         """The fresh output whose memory an output goes to."""
-        into = self.template.kernels[kernel].outputs[output].into
-        while into is not None:
-            if into[0] != "out":
+        while output.into is not None:
+            if not isinstance(output.into, Output):
                 raise NotImplementedError(
                     f"{self.loop.name}: a body that writes in place is not implemented yet"
                 )
-            kernel, output = into[1:]
-            into = self.template.kernels[kernel].outputs[output].into
-        return kernel, output
+            output = output.into
+        return output
 
     # *** places
 
-    def _slot(self, ref: Ref) -> Slot:
-        if ref[0] == "view":
-            size, offset = ref[2]
-            return self._slot(ref[1]).moved(offset, size * ref[3].itemsize)
-        if ref[0] == "leaf":
-            return self._param(self.param_of[ref[1]])
-        memory = self._memory(ref[1], ref[2])
+    def _slot(self, memory: Memory) -> Slot:
+        if isinstance(memory, Part):
+            return self._slot(memory.of).moved(memory.offset, memory.size * memory.dtype.itemsize)
+        if isinstance(memory, Leaf):
+            return self._param(self.param_of[memory.number])
+        made = self._first(memory)
         # a value that is begun in one memory and ends there is a root by its end
-        ends = [end for end in self.root_of if self._memory(*end) == memory]
+        ends = [end for end in self.root_of if self._first(end) is made]
         if ends:
             return self._output_slot(self.root_of[ends[0]])
-        at = (self.scratch, self.offsets[memory])
-        return Slot(at, at, 0, self._bytes(memory))
+        at = (self.scratch, self.offsets[made])
+        return Slot(at, at, 0, self._bytes(made))
 
     def _output_slot(self, root: int) -> Slot:
         """Where a turn writes a root."""

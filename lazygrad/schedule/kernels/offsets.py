@@ -35,7 +35,7 @@ def share_offsets(template: Template) -> Template:
     for kernel in template.kernels:
         if kernel.ast in common and not kernel.binds:
             ast, binds = common[kernel.ast]
-            kernel = replace(kernel, ast=ast, binds=[("value", bind) for bind in binds])
+            kernel = replace(kernel, ast=ast, binds=list(binds))
         kernels.append(kernel)
     return replace(template, kernels=kernels)
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ...ir.ops import Ops
-from .arena import touching_kernels
-from .template import KernelTemplate, Place, Ref, Template
+from .template import Template
 
 #: Fewer kernels have next to nothing to choose.
 SHORTEST = 4
@@ -25,53 +23,18 @@ LITTLE = 1 / 4
 
 def order_kernels(template: Template) -> Template:
     """The same kernels in the order that needs least memory for what only they can reach."""
-    kernels = template.kernels
-    if len(kernels) < SHORTEST:
+    if len(template.kernels) < SHORTEST:
         return template
-    before = [kernels_before(kernel) for kernel in kernels]
-    touching = touching_kernels(kernels, template.results)
-    memory = []
-    for (number, position), users in touching.items():
-        output = kernels[number].outputs[position]
-        memory.append((sorted(users), output.size * output.dtype.itemsize))
-    given = list(range(len(kernels)))
-    depth = _depth_first(template, before)
+    before = template.before
+    memory = [(sorted(users), output.nbytes) for output, users in template.touching().items()]
+    given = list(range(len(before)))
+    depth = template.depth_first([template.maker_of[output] for _, output in template.results])
     orders = [given, depth, _freeing_early(given, before, memory), _freeing_early(depth, before, memory)]
-    if any(kernel.ast.op is Ops.COLLECTIVE for kernel in kernels):
+    if any(kernel.ast.op is Ops.COLLECTIVE for kernel in template.kernels):
         # what comes from others is kept until it is summed up
         orders.insert(0, _freeing_early(depth, before, memory, LITTLE))
     best = min(orders, key=lambda order: _most(order, memory))
-    return template if best == given else reordered(template, best)
-
-
-def kernels_before(kernel: KernelTemplate) -> list[int]:
-    """The kernels that have to run before one; of a COLLECTIVE first the one that is sent before it."""
-    found = [output.into for output in kernel.outputs if output.into is not None]
-    read = kernel.inputs[::-1] if kernel.ast.op is Ops.COLLECTIVE else kernel.inputs
-    places = [output_of(reference) for reference in (*found, *read)]
-    return list(dict.fromkeys([*(place[0] for place in places if place is not None), *kernel.after]))
-
-
-def output_of(reference: Ref) -> Place | None:
-    """The output that a reference names, or a part of it; None where it names none."""
-    while reference[0] == "view":
-        reference = reference[1]
-    return (reference[1], reference[2]) if reference[0] == "out" else None
-
-
-def _depth_first(template: Template, before: Sequence[Sequence[int]]) -> list[int]:
-    """Each result with all that it needs, one after the other."""
-    done: dict[int, None] = {}
-    for start in [*(kernel for _, kernel, _ in template.results), *range(len(before))]:
-        todo = [start]
-        while todo:
-            kernel = todo[-1]
-            waiting = [] if kernel in done else [needed for needed in before[kernel] if needed not in done]
-            if waiting:
-                todo += reversed(waiting)
-            else:
-                done[todo.pop()] = None
-    return list(done)
+    return template if best == given else template.ordered(best)
 
 
 def _freeing_early(
@@ -152,28 +115,3 @@ def _most(order: Sequence[int], memory: Sequence[tuple[list[int], int]]) -> int:
         now += step
         most = max(most, now)
     return most
-
-
-def reordered(template: Template, order: Sequence[int]) -> Template:
-    """The template with its kernels in another order, before its inner memory is found."""
-    rank = {kernel: number for number, kernel in enumerate(order)}
-
-    def moved(reference: Ref) -> Ref:
-        if reference[0] == "view":
-            return ("view", moved(reference[1]), *reference[2:])
-        return ("out", rank[reference[1]], *reference[2:]) if reference[0] == "out" else reference
-
-    kernels = []
-    for number in order:
-        kernel = template.kernels[number]
-        outputs = [replace(o, into=moved(o.into)) if o.into is not None else o for o in kernel.outputs]
-        kernels.append(
-            replace(
-                kernel,
-                outputs=outputs,
-                inputs=[moved(reference) for reference in kernel.inputs],
-                after=sorted(rank[earlier] for earlier in kernel.after),
-            )
-        )
-    results = [(node, rank[kernel], output) for node, kernel, output in template.results]
-    return Template(kernels, results)

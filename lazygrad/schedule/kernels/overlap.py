@@ -12,8 +12,7 @@ among themselves stays, as on all ranks.
 from __future__ import annotations
 
 from ...ir.ops import Ops
-from .order import kernels_before, reordered
-from .template import Template
+from .template import Output, Template
 
 #: So many are under way at once: one that a kernel will need next, and one behind it.
 AHEAD = 2
@@ -24,7 +23,7 @@ def begin_early(template: Template) -> Template:
     if not any(kernel.ast.op is Ops.COLLECTIVE for kernel in template.kernels):
         return template
     order = _Overlap(template).order()
-    return template if order == list(range(len(order))) else reordered(template, order)
+    return template if order == list(range(len(order))) else template.ordered(order)
 
 
 class _Overlap:
@@ -38,9 +37,11 @@ class _Overlap:
     def __init__(self, template: Template) -> None:
         kernels = template.kernels
         self.sends = [kernel.ast.op is Ops.COLLECTIVE for kernel in kernels]
-        self.needs = [set(kernels_before(kernel)) for kernel in kernels]
+        self.needs = [set(before) for before in template.before]
         self.reads = [
-            {place[1] for place in kernel.inputs[:1] if place[0] == "out"} if sends else needs
+            {template.maker_of[sent] for sent in kernel.inputs[:1] if isinstance(sent, Output)}
+            if sends
+            else needs
             for kernel, sends, needs in zip(kernels, self.sends, self.needs, strict=True)
         ]
         self.readers: list[set[int]] = [set() for _ in kernels]

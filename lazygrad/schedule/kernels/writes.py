@@ -18,8 +18,9 @@ from ...shape.tracker import ShapeTracker
 from ..graph.indices import CONTINUES, Indices
 from ..place.group import Group
 from ..place.placement import Placed
-from .template import Place
 
+#: A store of a kernel: the kernel's number, and which of its stores.
+Place = tuple[int, int]
 #: A store: the node whose value it is, and the ASSIGN that says where (None: fresh memory).
 Store = tuple[UOp, "UOp | None"]
 

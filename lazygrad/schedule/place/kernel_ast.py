@@ -72,10 +72,10 @@ class Kernel:
 class AstBuilder:
     """Builds the AST of one group.
 
-    where     base node → what buffer a load of it reads (any hashable reference); asked only for nodes not in
+    where     base node → what memory a load of it reads (anything with a hash); asked only for nodes not in
               this group
     checked   the CHECKs that need not be done
-    inputs    the references that the kernel reads, in the order of their DEFINE_GLOBALs, after the outputs
+    inputs    the memory that the kernel reads, in the order of their DEFINE_GLOBALs, after the outputs
     binds     bound Variables that the kernel takes as arguments → the DEFINE_VAR that stands for each
     """
 
@@ -185,12 +185,12 @@ class AstBuilder:
 
     def _load(self, source: UOp, *index: UOp) -> UOp:
         base, tracker = base_and_tracker(source)
-        reference = self.where(base)
-        buffer = self.inputs.get(reference)
+        memory = self.where(base)
+        buffer = self.inputs.get(memory)
         if buffer is None:
             number = self.outputs + len(self.inputs)
-            buffer = UOp(Ops.DEFINE_GLOBAL, base.dtype.ptr(self.sizes(reference)), (), number)
-            self.inputs[reference] = buffer
+            buffer = UOp(Ops.DEFINE_GLOBAL, base.dtype.ptr(self.sizes(memory)), (), number)
+            self.inputs[memory] = buffer
         load = UOp(Ops.LOAD, base.dtype, (buffer, self._view(tracker), *index))
         if dtypes.is_int(base.dtype) and not index and not is_materialized(base):
             self.stored[load] = source

@@ -28,6 +28,7 @@ from .linearizing.linearize import linearize
 from .linearizing.nest_sums import nest_sums
 from .linearizing.nontemporal import store_past_caches
 from .linearizing.prefetch import insert_prefetches
+from .linearizing.report_checks import report_checks
 from .linearizing.separate_loops import separate_loops
 from .lowering.disjoint_stores import disjoint_threads
 from .lowering.lower import lowered
@@ -150,6 +151,8 @@ PASSES = [
          asks=frozenset((Ops.REDUCE, Ops.STAGE))),
     Pass("linearize", lambda sink, job: linearize(sink, job.renderer, job.buffers), LINEAR,
          "a list in the order of writing; every loop is closed", shapes=True),
+    Pass("report checks", lambda uops, job: report_checks(uops), LINEAR,
+         "a branch that reports stands for each CHECK", shapes=True, asks=frozenset((Ops.CHECK,))),
     Pass("form sums", lambda uops, job: form_sums(uops, job.renderer), LINEAR,
          "what accumulators are assigned is what the target has", native=True, shapes=True,
          asks=frozenset((Ops.ASSIGN,))),

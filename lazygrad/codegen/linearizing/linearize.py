@@ -7,6 +7,7 @@ The order and the loops are those of `ir/nest.py`. In the list:
                                  and is the reduction's value after them; a SCAN reads it inside of its
                                  loop, where it holds what came before this turn
     IF ... ENDIF                 around stores that are only sometimes valid
+    CHECK(good, index)           at the end of the loop in which its value is asked for (`report_checks`)
     LOAD(INDEX, other)           `other` is the value where the INDEX is not valid
     DEFINE_LOCAL                 the memory of a STAGE; the loops that fill it stand before who reads it.
                                  Where it is shared by a workgroup: BARRIER after the filling, and at the end
@@ -36,10 +37,8 @@ from ...ir.nest import (
     scan_values,
 )
 from ...ir.ops import ELEMENTWISE, Ops, start_value
-from ...ir.reports import FAILED, FOUND, WORDS, report_memory
-from ...ir.uop import UOp, toposort
+from ...ir.uop import UOp
 from ...ir.walks import has_op, of_op
-from ..expressions.constants import lane_of
 from ..legalizing.products import is_of_warps
 from ..opt.grids import grids
 from .nest_sums import Chain, is_float_sum, late_sums
@@ -166,7 +165,8 @@ class _Writer(LinearWriter):
                 if ahead and item is ahead[-1]:
                     self.commit(item)
         for check in checks:
-            self.report(check)
+            good, place = map(self.read, check.src[1:])
+            self.emit(UOp(Ops.CHECK, dtypes.void, (good, place), check.arg))
         if body.range is not None:
             self.close(body)
         elif isinstance(body, Guard):
@@ -197,46 +197,6 @@ class _Writer(LinearWriter):
         if self.waits and stage.arg > 2:
             number = sum(step.op is Ops.COMMIT for step in self.body)
             self.emit(UOp(Ops.COMMIT, dtypes.void, (), number))
-
-    def report(self, check: UOp) -> None:
-        """Where a CHECK fails in any lane, store a bad index, and that there is one.
-
-        That is done at the end of a loop: there it is one branch with a store that is left out for the same
-        reason.
-        """
-        good, place = self.read(check.src[1]), self.read(check.src[2])
-        true = self.declare(_same_in_all_lanes(good.dtype, True))
-        if good is true:
-            return
-        bad = UOp(Ops.CMPNE, good.dtype, (good, true))
-        for node in toposort((bad,), done=self.visible):
-            if not is_declared(node):
-                self.emit(node)
-        memory = self.declare(report_memory(check.arg.memory, check.arg.checks))
-        places = [UOp.const(dtypes.int32, WORDS * check.arg.number + word) for word in (FAILED, FOUND)]
-        flag, found = (UOp(Ops.INDEX, memory.dtype, (memory, self.declare(at))) for at in places)
-        opened = UOp(Ops.IF, dtypes.void, (bad, flag, place))
-        if opened in self.visible:
-            return
-        for access in (flag, found):
-            if access not in self.visible:
-                self.emit(access)
-        self.emit(opened)
-        index = lane_of(place, 0)
-        for lane in range(1, bad.dtype.count):
-            index = UOp(Ops.WHERE, index.dtype, (lane_of(bad, lane), lane_of(place, lane), index))
-        one = self.declare(UOp.const(memory.dtype.base, 1))
-        self.inside(UOp(Ops.STORE, dtypes.void, (found, index.cast(memory.dtype.base))))
-        self.inside(UOp(Ops.STORE, dtypes.void, (flag, one)))
-        self.emit(UOp(Ops.ENDIF, dtypes.void, (opened,)))
-
-    def inside(self, root: UOp) -> None:
-        """Append what only a branch needs. It does not count as written: what follows writes its own."""
-        for node in toposort((root,), done=set(self.visible)):
-            if is_declared(node):
-                self.declare(node)
-            else:
-                self.body.append(node)
 
     def is_shared(self, item: UOp | Block) -> bool:
         """Whether it is a STAGE that the threads of a workgroup fill and read together."""

@@ -32,6 +32,7 @@ LINEAR = Spec(
     "linear program",
     {
         **{op: check for op, check in TARGET.checks.items() if op not in _GRAPHS_ONLY},
+        Ops.CHECK: both(void, sources(None, None)),
         Ops.DEFINE_ACC: both(sources(None, Ops.RANGE, more=True), arg_is(tuple)),
         Ops.WMMA: both(void, _matrices),
         Ops.RANGE: both(sources(None, None), no_index(_range)),

@@ -1,4 +1,4 @@
-"""What kernels are lowered to, and the Opts chosen for them, remembered for a while.
+"""The Opts chosen for kernels, remembered for a while.
 
 The plan asks how long short kernels take (`schedule/horizontal_fusion/side_by_side.py`) just before they are
 compiled.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
 from collections import OrderedDict, deque
 from dataclasses import dataclass
@@ -298,8 +297,7 @@ def copy_memory(into: Allocator, target: Any, source: Allocator, handle: Any, nb
 
 
 def free_all() -> None:
-    """Give back what every device keeps for reuse (some share memory), and what only cycles hold."""
-    gc.collect()
+    """Give back what every device keeps for reuse: some share memory."""
     for allocator in [known() for known in _allocators]:
         if allocator is not None:
             allocator.free_cache()

@@ -152,6 +152,11 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     buffer: Any
     """schedule/graph/versions: the Buffer with the memory; not there once it is overwritten."""
 
+    supersedes: weakref.ref[Node]
+    """tensor/assigning (schedule/readers): on new memory among ranks, the version that is written here, since
+    others have its own memory.
+    """
+
     fresh: Literal[True]
     """schedule/graph/versions (viz/requests): nothing has been written yet, and nobody may read it."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import builtins
 import functools
-import gc
 import os
 import random
 import sys
@@ -379,8 +378,9 @@ class Environment:
         kept = [guard for guard in self.guards.values() if not _stays(guard.value)]
         compared = Compared(kept, bool(gradients) or "requires_grad" in self.names)
         self.check = compared.check
-        self._on_tensor = lambda tensor: None  # the session of the capture is over
-        self._reach = Reach(self._on_tensor, self._met)
+        self._on_tensor = _note_nothing  # the session of the capture is over
+        # without a way back to here, which would be a cycle: what a jit holds ends with it
+        self._reach = Reach(_note_nothing, _note_nothing)
         self._slots.clear()
         self._visited.clear()
         self._inner.clear()
@@ -407,7 +407,12 @@ class Environment:
 
 
 _DRAWS_TWO = random.Random.gauss.__code__  # and keeps one of them for its next call
+_CAPTURES = os.path.dirname(__file__) + os.sep
 _READS_ENVIRONMENT = type(os.environ).__getitem__.__code__
+
+
+def _note_nothing(*found: Any) -> None:
+    """What is met after the capture is nobody's."""
 
 
 def _values_of(defaults: Any) -> Any:
@@ -416,15 +421,29 @@ def _values_of(defaults: Any) -> Any:
 
 
 def _functions_of(frame: types.FrameType) -> list[types.FunctionType]:
-    """The functions that a frame may be of, found by their code and by what their cells hold."""
+    """The functions that a frame may be of, where no name leads to one: those that a variable of a caller
+    holds, up to the function that is captured, with its code and with cells that hold what it sees.
+    """
     code, local = frame.f_code, frame.f_locals
-    found = []
-    for function in gc.get_referrers(code):
-        if isinstance(function, types.FunctionType) and function.__code__ is code:
-            held = zip(code.co_freevars, function.__closure__ or (), strict=True)
-            if all(cell_value(cell) is local.get(name, MISSING) for name, cell in held):
-                found.append(function)
-    return found
+    at = frame.f_back
+    while at is not None and not at.f_code.co_filename.startswith(_CAPTURES):
+        found = []
+        for function in map(_function_in, at.f_locals.values()):
+            if function is not None and function.__code__ is code:
+                held = zip(code.co_freevars, function.__closure__ or (), strict=True)
+                if all(cell_value(cell) is local.get(name, MISSING) for name, cell in held):
+                    found.append(function)
+        if found:
+            return found
+        at = at.f_back
+    return []
+
+
+def _function_in(value: Any) -> types.FunctionType | None:
+    """The function that a variable holds, or a method or partial in it is of."""
+    while isinstance(value, (types.MethodType, functools.partial)):
+        value = value.__func__ if isinstance(value, types.MethodType) else value.func
+    return value if isinstance(value, types.FunctionType) else None
 
 
 def _stays(value: Any) -> bool:

@@ -25,6 +25,7 @@ from ..tensor import Tensor
 from ..tensor.creation_like import cuda_name
 from ..tensor.modes import mode
 from ..tensor.observer import observing
+from ..tensor.owners import show_model
 from ..tensor.signatures import DTypeLike
 from .frozen_weights import FrozenWeights
 from .hooks import AFTER, BEFORE, RemovableHandle, call_with_hooks, registered
@@ -473,6 +474,7 @@ def _innermost_first(root: Any) -> list[Any]:
 
 def walk_tensors(root: Any, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
     """The tensors of a model, each once, by the first path that leads to it."""
+    show_model(root)
     visited: dict[int, Any] = {}
     todo: list[tuple[str, Any]] = [(prefix.strip("."), root)]
     while todo:

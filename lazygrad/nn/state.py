@@ -14,6 +14,7 @@ from typing import Any
 from ..device import Device
 from ..shape import shape_text
 from ..tensor import Tensor
+from ..tensor.owners import show_model
 from .formats.safetensors import read_metadata, read_safetensors, write_safetensors
 from .formats.source import Path, shown
 from .quantized import QuantizedTensor
@@ -32,6 +33,7 @@ def get_state_dict(obj: Any, prefix: str = "") -> dict[str, Tensor]:
 
     prefix  stands before every name, with a dot between them
     """
+    show_model(obj)
     found: dict[str, Tensor] = {}
     # Entries still to look at, the first on top: (name, object, the ids of the objects it lies in).
     todo: list[tuple[str, Any, frozenset[int]]] = [(prefix.strip("."), obj, frozenset())]

@@ -363,7 +363,8 @@ class SideChannel:
                 rank = self.ranks[number]
                 self._stop(
                     f"ranks are about to do different things, and would wait for each other: {texts}. All "
-                    "must run the same code on the same shapes; the last collective of "
+                    "must run the same code on the same shapes, and hold the same tensors (one that only a "
+                    "cycle of references holds is there until Python collects it); the last collective of "
                     f"{rank.name()} was {rank.last}"
                 )
             self._count_votes()

@@ -33,7 +33,7 @@ from ..shape.sizes import prod
 from .budget.budget_report import report_rematerialized
 from .budget.checkpoints import needs_less, without_checkpoints
 from .extensions import in_place, sharding
-from .graph.in_memory import is_materialized
+from .graph.in_memory import is_materialized, near
 from .graph.requested import Request, binds_in_args, open_arg
 from .graph.versions import below_looks, check_alive, effective, forward_to, in_shape, latest, new_buffer
 from .kernels.template import Binding, BoundSize, Leaf, Memory, Output, Template
@@ -52,7 +52,6 @@ from .keys.split_sizes import SizedGraph, split_sizes
 from .place.kernel_ast import Kernel
 from .plan import COLLECT, LIFT, LIFT_SIZES, Job, plan, run, unobserved
 from .readers import Pending
-from .rewrite.asking import near
 from .stored import stored_plan
 
 #: One lock around planning and compiling; re-entrant, none around running.

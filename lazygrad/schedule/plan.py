@@ -29,7 +29,7 @@ from ..renderer.cstyle import CUDARenderer, MetalRenderer, OpenCLRenderer, WGSLR
 from ..target import CUDA_ARCH, Target
 from .budget.rematerialize import rematerialize, sparer
 from .extensions import PROPOSERS, on_several, sharding
-from .graph.in_memory import is_materialized
+from .graph.in_memory import is_materialized, near
 from .graph.requested import Request
 from .graph.versions import device_name
 from .horizontal_fusion.side_by_side import join_short_kernels
@@ -45,7 +45,6 @@ from .keys.lifted_numbers import lift, nameable
 from .keys.lifted_sizes import lift_sizes
 from .place.placement import Placement
 from .readers import Pending, add_readers
-from .rewrite.asking import near
 from .rewrite.plain import STEPS, PlainGraph, Step, plain
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import gc
 from collections.abc import Callable, Iterable, Sequence
 
-from ..device.world import world
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..ir.walks import reached
@@ -37,13 +35,7 @@ def _with_readers(asked: Request, pending: Pending) -> Request:
     while ended != known:  # the readers that join the plan may write too
         known = ended
         readers, waiting = _readers_of_ended(order, roots, ended, pending)
-        several = on_several(toposort_effective(readers))
-        if several and world().size > 1:
-            # Garbage in cycles is none of what all ranks plan: on each the collector runs when it likes.
-            gc.collect()
-            readers, waiting = _readers_of_ended(order, roots, ended, pending)
-            several = on_several(toposort_effective(readers))
-        if several:
+        if on_several(toposort_effective(readers)):
             wanted = set(roots)
             last = next((root for root in reversed(roots) if root.op is Ops.COLLECTIVE), None)
             readers = [reader for reader in sharding().separated(readers, last) if reader not in wanted]
@@ -56,14 +48,17 @@ def _with_readers(asked: Request, pending: Pending) -> Request:
 
 def _ended_versions(order: Sequence[UOp]) -> set[UOp]:
     """The versions of buffers that writes of this plan end: existing memory, or what an earlier write
-    made.
+    made; and, among ranks, those that a write to other memory supersedes.
     """
     ended = set()
     for node in order:
         if node.op is Ops.ASSIGN and not is_materialized(node):
             before = effective(node.src[0])
+            superseded = before.facts["supersedes"]() if "supersedes" in before.facts else None
             if "fresh" not in before.facts:
                 ended.add(before)
+            elif superseded is not None:
+                ended.add(effective(superseded))
     return ended
 
 

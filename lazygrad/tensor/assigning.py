@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from ..device import Buffer
+from ..device.world import world
 from ..dtype import dtypes
 from ..gradient import GRADIENTS, filled
 from ..ir.device import device_of
@@ -259,6 +260,8 @@ class Assigning(Tensor):
             node, whole = _put_back(chain_to(peel(self.uop)), node, version), True
         if shared:  # others go on reading the old memory
             target = self._memory_like(version)
+            if version.op is Ops.MULTI and world().size > 1:
+                _note_superseded(target, version)
             if not whole:
                 target = UOp(Ops.ASSIGN, self.dtype, (target, version))
         else:
@@ -269,6 +272,16 @@ class Assigning(Tensor):
             written = UOp(Ops.ASSIGN, self.dtype, (target, node), tracker)
         storage.move_to(written)
         storage.note_write()
+
+
+def _note_superseded(target: UOp, version: UOp) -> None:
+    """Let who reads a version be planned with a write to other memory, as with one to its own (readers.py).
+
+    Whether memory is shared each rank sees for itself, and it may depend on what waits to be collected there.
+    What ranks plan, and so send each other, is the same either way.
+    """
+    for new, old in zip(target.src, version.src, strict=True):
+        base_of(new).facts["supersedes"] = weakref.ref(base_of(old))
 
 
 def _meet(one: UOp, other: UOp) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..device import Buffer, Device, GlobalCounters, allocator
 from ..ir.uop import UOp
@@ -24,7 +24,8 @@ class Holding(NamedTuple):
     tensors         how many of them there are    made_by  the call that made it: its name, and with
                                                            TRACEMETA=2 the user's line
     owned   False for memory that was taken over from an array, which `in_use` does not count
-    holder  the attribute that holds such a tensor, as `Network.first.weight`; "" for a local variable
+    holder  the attribute that holds such a tensor, as `Network.first.weight`; "" for a local variable, and
+            where lazygrad was not shown the model (`memory`)
     line    the user's line that made it, where lines are noted (TRACEMETA=2, DEBUG=2)
     """
 
@@ -110,8 +111,12 @@ class MemoryReport(NamedTuple):
         return self.text()
 
 
-def memory() -> MemoryReport:
-    """What holds memory now; it prints as a table of the live tensors, largest first."""
+def memory(*models: Any) -> MemoryReport:
+    """What holds memory now; it prints as a table of the live tensors, largest first.
+
+    models  whose attributes name the layers: any objects. Models whose parameters or state was asked for, and
+            optimizers, are known without.
+    """
     blocks: dict[int, tuple[UOp, list[Tensor]]] = {}
     for tensor in live_tensors():
         for version in versions_of(base_of(tensor._value())):
@@ -124,7 +129,7 @@ def memory() -> MemoryReport:
             ):
                 blocks.setdefault(id(buffer.base), (version, []))[1].append(tensor)
     found = [_holding(*block) for block in blocks.values()]
-    names = attributes_of([tensor for _, tensors in blocks.values() for tensor in tensors])
+    names = attributes_of([tensor for _, tensors in blocks.values() for tensor in tensors], models)
     for place, (_, tensors) in enumerate(blocks.values()):
         held_by = [names[id(tensor)] for tensor in tensors if id(tensor) in names]
         found[place] = found[place]._replace(holder=min(held_by, key=len, default=""))

@@ -7,7 +7,6 @@ memory: a write moves all of them to the new version, while values recorded earl
 
 from __future__ import annotations
 
-import gc
 import itertools
 import threading
 import weakref
@@ -123,16 +122,8 @@ class Storage:
         """Whether something that is no view of this storage stands for the same contents.
 
         That happens because equal computations are one node: two tensors may hold one buffer without having
-        asked to. What only garbage holds is nothing: among ranks it would be there on some of them alone.
+        asked to.
         """
-        if not self._is_shared():
-            return False
-        if world().size > 1 and isinstance(device_of(self.version), tuple):
-            gc.collect()
-            return self._is_shared()
-        return True
-
-    def _is_shared(self) -> bool:
         facts = self.version.facts
         for holder in facts.get("holders", ()):
             other = holder()
@@ -166,8 +157,6 @@ class _Overdue(threading.local):
 
     def take(self, together: bool) -> list[UOp]:
         """What is to be computed, once. What several ranks have waits until they compute `together`."""
-        if together:  # what only garbage holds is none of what all ranks compute
-            gc.collect()
         found, several = [], world().size > 1
         for key, ref in list(self.writes.items()):
             written = ref()

@@ -11,10 +11,8 @@ begins), `MOST` bytes for all graphs, and nothing for a graph that was not calle
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
-from collections.abc import Callable
 
 import torch
 
@@ -27,8 +25,8 @@ MOST = 1 << 30
 #: Seconds after which the memory of a graph that is not called is let go.
 IDLE = 10.0
 
-#: How many refer to a storage; where this PyTorch does not tell, nothing is kept.
-_references: Callable[[int], int] | None = getattr(torch._C, "_storage_Use_Count", None)
+#: Whether this PyTorch tells how many refer to a tensor's memory; where it does not, nothing is kept.
+_TELLS = hasattr(torch._C, "_storage_Use_Count") and hasattr(torch._C, "_storage_address")
 
 
 def _another(tensor: torch.Tensor) -> torch.Tensor:
@@ -36,14 +34,14 @@ def _another(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty(0, dtype=tensor.dtype).set_(tensor)
 
 
-def _holders(tensor: torch.Tensor) -> tuple[int, int]:
-    """How many refer to a tensor's memory, and to PyTorch's object for it, which is one for all who ask."""
-    memory = tensor.untyped_storage()
-    return (0 if _references is None else _references(memory._cdata)), sys.getrefcount(memory)
+def _references(tensor: torch.Tensor) -> int:
+    """How many refer to a tensor's memory, by PyTorch's own count.
 
-
-#: The holders of memory that only one tensor is in: which count, differs between releases of PyTorch.
-_ALONE = _holders(torch.empty(1))
+    Once somebody has asked for it as an object of Python (`untyped_storage()`, which resizing it and sharing
+    it with processes do), PyTorch keeps that object, and it counts for ever.
+    """
+    memory = torch._C._storage_address(tensor)
+    return int(torch._C._storage_Use_Count(memory))
 
 
 class RecycledMemory:
@@ -54,31 +52,23 @@ class RecycledMemory:
     ) -> None:
         self.shape, self.stride, self.dtype, self.pool = shape, stride, dtype, pool
         self.nbytes = 0
-        #: tensors that nobody else has
-        self.blocks: list[torch.Tensor] = []
+        #: where each block was when it was made, and a tensor in it that nobody else has
+        self.blocks: list[tuple[int, torch.Tensor]] = []
         self.used = 0.0
 
     def tensor(self) -> torch.Tensor:
         """In memory that no other tensor is in."""
         self.used = time.monotonic()
         with self.pool.lock:
-            for block in self.blocks:
-                if self._is_free(block):
+            for address, block in self.blocks:
+                # `resize_` of a tensor moves its memory; what else changes it has asked for it as an object.
+                if _references(block) == 1 and block.data_ptr() == address:
                     return _another(block)
         made = torch.empty_strided(self.shape, self.stride, dtype=self.dtype)
         if made.nbytes >= HUGE_FROM:
             ask_for_huge_pages(made.data_ptr(), made.nbytes)
         self.pool.keep(self, _another(made), made.nbytes)
         return made
-
-    def _is_free(self, block: torch.Tensor) -> bool:
-        """Whether only the pool knows a block, and it is as it was made: not shared with processes, not
-        resized.
-        """
-        if _references is None or _holders(block) != _ALONE:
-            return False
-        memory = block.untyped_storage()
-        return not memory.is_shared() and memory.nbytes() == self.nbytes
 
 
 class Pool:
@@ -97,9 +87,9 @@ class Pool:
                 result.blocks.pop(0)
                 self.nbytes -= result.nbytes
             result.nbytes = nbytes
-            if _references is None or self.nbytes + result.nbytes > MOST:
+            if not _TELLS or self.nbytes + result.nbytes > MOST:
                 return
-            result.blocks.append(block)
+            result.blocks.append((block.data_ptr(), block))
             self.nbytes += result.nbytes
             self.results.add(result)
             if self._timer is None:

@@ -8,9 +8,12 @@ import gc
 import numpy as np
 import pytest
 
-from lazygrad import Tensor, TinyJit
-from lazygrad.nn import Linear
+from lazygrad import JitError, Tensor, TinyJit
+from lazygrad.distributed import Mesh
+from lazygrad.nn import BatchNorm, Embedding, Linear
 from lazygrad.nn.optim import Adam
+from lazygrad.nn.state import get_parameters, get_state_dict
+from lazygrad.tensor.live import alive
 
 
 class Loop:
@@ -40,6 +43,53 @@ def trained(steps: int) -> list[float]:
             Loop((x * turn).realize())
             losses.append(step(x, x[:, :4].argmax(axis=1)).item())
     return losses
+
+
+def steps_and_errors(mesh: Mesh | None) -> None:
+    """What makes objects that refer to each other: gradients, writes, captures, errors that are caught."""
+
+    def placed(x: Tensor) -> Tensor:
+        return x if mesh is None else x.shard(mesh, {0: "data"})
+
+    layers = [Embedding(10, 8), Linear(8, 8), BatchNorm(8)]
+    for part in get_state_dict(layers).values() if mesh is not None else ():
+        part.shard_(mesh, {})
+    optimizer = Adam(get_parameters(layers))
+
+    def step(rows: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        x = layers[2](layers[1](layers[0](rows)).transpose(1, 2)).transpose(1, 2)
+        x = x.scaled_dot_product_attention(x, x).dropout(0.1)
+        loss = x.square().mean().backward()
+        optimizer.step()
+        return loss.realize()
+
+    captured = TinyJit(step)
+    with Tensor.train():
+        for run in (step, captured):
+            for _ in range(3):
+                run(placed(Tensor([[1, 2, 3], [3, 4, 5]])).realize())
+    rows = placed(Tensor.ones(4, 4).contiguous()).realize()
+    held = rows.sum(0)
+    rows[1:] += 1
+    with pytest.raises(ValueError, match="cannot broadcast"):
+        _ = rows + Tensor.ones(3)
+    reads = TinyJit(lambda x: x * x.sum().item())
+    reads(rows)
+    with pytest.raises(JitError):
+        reads(rows)
+    assert held.shape == (4,)
+
+
+@pytest.mark.usefixtures("undisturbed")
+@pytest.mark.parametrize("mesh", [None, Mesh(2, "data")], ids=["one device", "two devices"])
+def test_nothing_of_ours_needs_the_collector(mesh):
+    """No tensor is in a cycle that we made: so ranks hold the same ones, whenever their collectors run."""
+    steps_and_errors(mesh)  # what is made once, and what the test's own tools leave
+    gc.collect()
+    before = len(alive())
+    steps_and_errors(mesh)
+    assert len(alive()) == before
 
 
 @pytest.mark.slow

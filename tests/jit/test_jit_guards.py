@@ -184,6 +184,30 @@ def test_a_number_of_the_closure():
         assert f(Tensor([2.0])).item() == 2.0 * scale
 
 
+@pytest.mark.parametrize(
+    "held", [lambda f: f, functools.partial, lambda f: types.MethodType(lambda self, x: self(x), f)]
+)
+def test_a_number_of_the_closure_of_a_function_that_no_name_leads_to(held):
+    """Of a large table so many functions are looked at; that one is found when it runs."""
+    factor = 1.0
+
+    def scaled(x):
+        return x * factor
+
+    table = dict.fromkeys(range(2000), helper)
+    table[1999] = held(scaled)
+
+    @TinyJit
+    def f(x):
+        chosen = table[1999]
+        return chosen(x)
+
+    for call in range(9):
+        if call % 3 == 0:
+            factor = call + 1.0
+        assert f(Tensor([2.0])).item() == 2.0 * factor
+
+
 def test_a_list_of_the_closure():
     layers = [2.0]
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import collections
 import functools
+import operator
 import types
+import weakref
 
+import numpy as np
 import pytest
 
 from lazygrad import JitError, Tensor, TinyJit
@@ -102,9 +105,79 @@ HIDING = {
     "ValueError": lambda y: ValueError([y]),
     "type": lambda y: type("Made", (), {"a": y}),
     "slice": lambda y: slice(y, None),
+    "builtin_function_or_method": lambda y: [y].append,
+    "method-wrapper": lambda y: [y].__iter__,
+    "itemgetter": lambda y: operator.itemgetter(0, (y,)),
+    "methodcaller": lambda y: operator.methodcaller("add", y),
+    "property": lambda y: property(lambda self: y),
+    "classmethod": lambda y: classmethod(lambda kind: y),
+    "cell": lambda y: (lambda: y).__closure__[0],
+    "_lru_cache_wrapper": lambda y: functools.lru_cache(lambda: y),
+    "ReferenceType": lambda y: weakref.ref(Tensor, lambda reference: y),
+    "coroutine": lambda y: waits_for(y),
+    "dict_items": lambda y: {"a": y}.items(),
+    "traceback": lambda y: raised(y).__traceback__,
+    "KeyError": lambda y: raised(y),
+    "TypeError": lambda y: TypeError(raised(y)),
 }
 
 
+async def waits_for(y):
+    return y
+
+
+def raised(y):
+    """An error that knows a tensor by the locals of what raised it alone."""
+    try:
+        raise KeyError
+    except KeyError as error:
+        return error
+
+
+#: Objects between a function and the tensor that it knows.
+BETWEEN = {
+    "a derived dict": lambda y: type("Own", (dict,), {})(a=y),
+    "a defaultdict": lambda y: collections.defaultdict(lambda: y),
+    "a deque": lambda y: collections.deque([y]),
+    "a set": lambda y: {y},
+    "a slot": lambda y: Slotted(y),
+    "an attribute": lambda y: types.SimpleNamespace(a=y),
+    "an array of objects": lambda y: np.array([None, [y]], dtype=object),
+    "a function's attribute": lambda y: with_attribute(y),
+    "a default": lambda y: lambda value=y: value,
+    "a default by name": lambda y: lambda *, value=y: value,
+}
+
+
+class Slotted:
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+
+def with_attribute(y):
+    def made():
+        pass
+
+    made.y = y
+    return made
+
+
+@pytest.mark.parametrize("way", BETWEEN)
+def test_a_function_that_knows_a_tensor_by_way_of_an_object_is_refused(way):
+    def call(x):
+        between = BETWEEN[way](x * 2)
+        return lambda: between
+
+    f = TinyJit(call)
+    f(Tensor([1.0]))
+    with pytest.raises(JitError, match="returns a function that holds a tensor that it computed"):
+        f(Tensor([1.0]))
+
+
+@pytest.mark.filterwarnings("ignore:coroutine 'waits_for' was never awaited")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("kind", HIDING)
 def test_a_tensor_where_no_other_can_be_put_is_refused(kind):
     f = TinyJit(lambda x: HIDING[kind](x * 2))

@@ -10,6 +10,7 @@ from lazygrad import Tensor
 from lazygrad.device.world import World, set_world
 from lazygrad.distributed import Mesh
 from lazygrad.ir.ops import Ops
+from lazygrad.tensor.storage import base_of
 
 
 @pytest.fixture
@@ -65,12 +66,12 @@ def test_a_table_that_is_read_and_multiplied_has_one_sum_of_its_gradients() -> N
 
 
 @pytest.mark.usefixtures("two_ranks", "undisturbed")
-def test_garbage_is_no_part_of_what_ranks_plan() -> None:
-    """The collector of another rank may have ended it already; that rank would not take part."""
+def test_what_nobody_holds_is_no_part_of_what_ranks_plan() -> None:
+    """It is gone at once on each of them, whenever their collectors run."""
     x = Tensor.ones(4, 4).contiguous().shard(Mesh(2, "data"), {0: "data"}).realize()
-    held: list[object] = [x.sum(0)]
-    held.append(held)
-    del held
+    held = x.sum(0)
+    other = held + 1
+    del held, other
     x.assign(x + 1)
     assert [item.ast.op for item in x.schedule()] == [Ops.SINK]
 
@@ -87,6 +88,25 @@ def test_what_is_made_anew_is_planned_anew(make: Callable[[Tensor], Tensor]) -> 
     assert [kernel.arg.program for kernel in again] == [kernel.arg.program for kernel in kernels]
     assert not set(again) & set(kernels)
     del reader
+
+
+@pytest.mark.usefixtures("two_ranks", "undisturbed")
+@pytest.mark.parametrize("shared", [False, True])
+def test_what_is_sent_with_a_write_does_not_depend_on_who_shares_the_memory(shared: bool) -> None:
+    """On one rank garbage may have it, and the write goes to other memory there."""
+    x = Tensor.ones(4, 4).contiguous().shard(Mesh(2, "data"), {0: "data"}).realize()
+    value = x * 2
+    node = value.uop
+    value.realize()
+    if not shared:
+        del node
+    held = value.sum(0)
+    value.assign(value + 1)
+    memory = value._memory()
+    assert memory is not None
+    assert ("supersedes" in base_of(memory.version.src[0].src[0]).facts) is shared
+    assert [item.ast.op for item in value.schedule()].count(Ops.COLLECTIVE) == 1
+    assert held.shape == (4,)
 
 
 @pytest.mark.usefixtures("two_ranks")

@@ -62,6 +62,16 @@ def test_memory_that_somebody_holds_without_the_tensor_is_not_given_again(pool, 
         del held
 
 
+def test_memory_that_was_asked_for_as_an_object_makes_room_for_other(pool):
+    """PyTorch keeps the object, so nobody can tell whether somebody still has it."""
+    result = kept(pool)
+    for _ in range(2):
+        result.tensor().untyped_storage()
+    made = {result.tensor().data_ptr() for _ in range(3)}
+    assert len(made) == 1
+    assert len(result.blocks) == 2
+
+
 def test_two_blocks_are_kept_for_a_result(pool):
     result = kept(pool)
     held = [result.tensor() for _ in range(4)]
@@ -80,11 +90,20 @@ def test_a_result_can_be_written_and_differentiated_as_a_new_tensor(pool):
     assert again.grad.sum() == 80_000
 
 
-@pytest.mark.parametrize("change", ["share_memory_", "resize"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.share_memory_(),
+        lambda x: x.untyped_storage().resize_(4),
+        lambda x: x.resize_(2 * x.numel()),
+        lambda x: x.set_(torch.empty(0)),
+    ],
+    ids=["share_memory_", "resize", "resize of the tensor", "set_"],
+)
 def test_memory_that_has_changed_is_not_given_again(pool, change):
     result = kept(pool)
     one = result.tensor()
-    one.share_memory_() if change == "share_memory_" else one.untyped_storage().resize_(4)
+    change(one)
     del one
     assert result.tensor().untyped_storage().nbytes() == 160_000
     assert not result.tensor().is_shared()

@@ -56,11 +56,11 @@ def _above_ranges(node: UOp) -> tuple[UOp, ...]:
 def _in_ranges(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
     if node.op not in _OF_RANGES or src == node.src:
         return None
-    if node.op is Ops.REDUCE or node.op is Ops.STAGE:
-        kept = 1 if node.op is Ops.REDUCE else 1 + len(stage_stores(node))
+    reduce = node.op is Ops.REDUCE
+    if reduce or node.op is Ops.STAGE:
+        kept = 1 if reduce else 1 + len(stage_stores(node))
         closed = [r for s in src[kept:] for r in of_op(toposort((s,), _above_ranges), Ops.RANGE)]
-        single = node.op is Ops.REDUCE and not closed
-        return src[0] if single else UOp(node.op, node.dtype, (*src[:kept], *closed), node.arg)
+        return src[0] if reduce and not closed else UOp(node.op, node.dtype, (*src[:kept], *closed), node.arg)
     if node.op is Ops.SCAN:
         values = len(scan_values(node))
         along = [r for s in src[values:] for r in _slowest_first(s)]

@@ -16,12 +16,11 @@ from ...dtype import dtypes
 from ...ir.ops import ELEMENTWISE, MOVEMENT, SUMS_TO_PRODUCTS, Ops
 from ...ir.uop import UOp
 from ...schedule.extensions import Operands
-from ...schedule.graph.in_memory import is_materialized
+from ...schedule.graph.in_memory import is_materialized, near
 from ...schedule.graph.powers import powers_in
 from ...schedule.graph.requested import is_generated
 from ...schedule.place.group import Group
 from ...schedule.place.kernel_ast import AstBuilder
-from ...schedule.rewrite.asking import near
 from ...schedule.rewrite.reduces_of_broadcasts import repeated_axes
 from ...shape import numel
 from ...shape.movement import base_and_tracker, below_movement

@@ -6,7 +6,7 @@ becomes
 
 where both factors lie in packed tiles (`target/packed_tiles.py`), and the product begins where lines are not
 swapped. PTX's `wgmma` takes 64 rows and up to 256 columns: those along one UPCAST range, c above, are one
-product. `legalize` puts their indices in the stead of the words, and a renderer makes descriptors of these.
+product. `with_indices` puts indices in the stead of the words, and a renderer makes descriptors of these.
 
 Elsewhere the words stay, and each warp multiplies its own (`mma`).
 

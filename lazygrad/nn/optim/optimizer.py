@@ -16,6 +16,7 @@ from ...dtype import ConstType, DType, dtypes, least_upper_dtype
 from ...shape import shape_text
 from ...tensor import Tensor, no_grad
 from ...tensor.modes import mode
+from ...tensor.owners import show_model
 from ...tensor.trace import called
 from ..parameters import buffer
 from ..state import Hidden, get_state_dict, load_state_dict
@@ -141,6 +142,7 @@ class Optimizer:
             self._group_of.extend([group] * len(tensors))
         self._only_if: Any = _Groups()
         self._remember()
+        show_model(self)
         Tensor.realize(*self.params, *self._buffers)
 
     def _remember(self) -> None:

@@ -1,13 +1,16 @@
-"""What lies in memory, and in which order."""
+"""What lies in memory, and in which order; and about which values decisions are asked."""
 
 from __future__ import annotations
 
-from ...ir.ops import TRANSFERS, Ops
+from collections.abc import Callable
+
+from ...ir.ops import DIRECT, TRANSFERS, Ops
 from ...ir.uop import UOp
 from ...shape.movement import base_and_tracker, reshape
 from ...shape.rules import shape_of
 from ...shape.sizes import prod, resolve_equal
 from ...shape.tracker import ShapeTracker
+from ...structure import NEAR, structure_of
 
 #: Memory that is there, or will be when the kernels planned earlier have run.
 HELD = frozenset((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.KERNEL))
@@ -67,3 +70,21 @@ def _is_packed(view: object) -> bool:
             return False
         expected = expected * size  # type: ignore[operator]
     return True
+
+
+# *** what decisions are asked about
+
+#: What is in memory before anything reads it, whether it is computed in this plan or was in another one.
+_STORED = frozenset((Ops.CONTIGUOUS, Ops.SCATTER, *DIRECT, *TRANSFERS))
+
+
+def near(*values: UOp) -> Callable[[], str]:
+    """Gives the structure of values: what they are made of, down to memory, as far as it is near.
+
+    A jit's arguments are in memory when it is called; without a jit they may be copied in the same plan.
+    """
+
+    def is_memory(node: UOp) -> bool:
+        return is_materialized(node) or (node.op in _STORED and node not in values)
+
+    return lambda: structure_of(values, is_memory, NEAR)

@@ -29,11 +29,10 @@ from ...shape.sizes import vmax
 from ...simplify.validity import has_division
 from ...target import Target
 from ..extensions import PROPOSERS
-from ..graph.in_memory import is_materialized
+from ..graph.in_memory import is_materialized, near
 from ..graph.indices import ANYWHERE, CONTINUES, Indices, are_all, block_of, free_ranges, size_of, through
 from ..graph.requested import is_generated
 from ..graph.versions import device_name
-from ..rewrite.asking import near
 from ..rewrite.moments import Moment
 from ..rewrite.plain import PlainGraph
 from ..rewrite.split_reduce import ENOUGH_ON_A_GRID

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lazygrad import Tensor, Variable, dtypes
+from lazygrad import Context, Tensor, Variable, dtypes
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt, OptOps
 from lazygrad.device import CompileError, Device
@@ -117,8 +117,11 @@ CASES = [
 
 
 def ast_of(name: str) -> UOp:
-    """Scheduled anew each time: what is stored and what inlined depends on the processor and on OPTS."""
-    return [item.ast for item in KERNELS[name][0]().schedule() if item.ast.op is not Ops.COPY][-1]
+    """Scheduled anew each time: what is stored and what inlined depends on the processor. Opts by hand are
+    for what is predicted, whatever OPTS says.
+    """
+    with Context(OPTS=""):
+        return [item.ast for item in KERNELS[name][0]().schedule() if item.ast.op is not Ops.COPY][-1]
 
 
 def program(name: str, renderer: Renderer) -> ProgramSpec:

@@ -44,7 +44,7 @@ def stages(
     """
     ast = as_taken(ast, renderer.target)
     buffers = tuple(of_op(ast.toposort(), Ops.DEFINE_GLOBAL))
-    job = Job(renderer, opts, [] if applied is None else applied, buffers, select_opts)
+    job = Job(renderer, opts, applied, buffers, select_opts)
     form: Any = ast
     nests = nests_of(ast)
     if len(nests) > 1 and renderer.target.grid:

@@ -153,13 +153,10 @@ def own_kernel(ast: UOp) -> OwnKernel | None:
     return value.arg.kernel if value is not None and value.op is Ops.CUSTOM else None
 
 
-def single_store_kernels(ast: UOp) -> list[UOp]:
-    """Kernels that store the same, each of them loops around all that it stores: where sums are joined, one
-    for each, since their loops have nothing in common.
-    """
+def is_joined(ast: UOp) -> bool:
+    """Whether a kernel is made of several sums of the same terms: ONE_PASS says which each store is."""
     value = direct_value(ast)
-    joined = value is not None and value.op is Ops.ONE_PASS and value.arg is not None
-    return [UOp.sink(store) for store in ast.src] if joined else [ast]
+    return value is not None and value.op is Ops.ONE_PASS and value.arg is not None
 
 
 # *** loops over time: they have no code of their own, but kernels that run in every turn

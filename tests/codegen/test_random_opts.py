@@ -47,7 +47,7 @@ class LongPrograms(Programs):
 
 def random_opt(loops, rng):
     """Something that may fit: most often a divisor of the axis."""
-    op = rng.choice([op for op in OptOps if op in ACTIONS])  # whatever the order of entering
+    op = rng.choice(list(ACTIONS))
     if op is OptOps.NOLOCALS:
         return Opt(op)
     axes = loops.reduce_axes if ACTIONS[op].counts == "reduces" else loops.axes

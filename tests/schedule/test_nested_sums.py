@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from lazygrad import Context, Tensor
+from lazygrad.codegen.direct_kernels import is_joined
 from lazygrad.device import Device
-from lazygrad.direct.one_pass import is_joined, is_one_pass, takes
+from lazygrad.direct.one_pass import is_one_pass, takes
 from lazygrad.direct.one_pass.joined_sums import join_sums
 from lazygrad.direct.one_pass.operands import OnePasses
 from lazygrad.ir.ops import Ops

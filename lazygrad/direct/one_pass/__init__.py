@@ -10,7 +10,7 @@ import functools
 import math
 
 from ...codegen.cost.estimate import estimate
-from ...codegen.direct_kernels import DIRECT_KERNELS, DirectKernel, DirectProgram
+from ...codegen.direct_kernels import DIRECT_KERNELS, DirectKernel, DirectProgram, direct_value, is_joined
 from ...codegen.expressions.ranges import substitute_ranges
 from ...codegen.lowering.lower import lower
 from ...codegen.opt import Opt, OptOps
@@ -37,7 +37,6 @@ __all__ = [
     "are_joined",
     "family_pays_on_grid",
     "fits",
-    "is_joined",
     "is_one_pass",
     "joined_of",
     "joined_operations",
@@ -56,7 +55,8 @@ __all__ = [
 
 def is_one_pass(ast: UOp) -> bool:
     """Whether a kernel is made in one pass."""
-    return ast.op is Ops.SINK and len(ast.src) > 0 and ast.src[0].src[2].op is Ops.ONE_PASS
+    value = direct_value(ast)
+    return value is not None and value.op is Ops.ONE_PASS
 
 
 def takes(target: Target) -> bool:
@@ -89,11 +89,6 @@ def one_pass_prediction(ast: UOp, target: Target) -> Prediction | None:
     """What is predicted of such a kernel on a grid."""
     found = block_of(_pattern_of(ast), target)
     return None if found is None else found.prediction
-
-
-def is_joined(ast: UOp) -> bool:
-    """Whether a kernel is made of several sums of the same terms: ONE_PASS says which each store is."""
-    return is_one_pass(ast) and ast.src[0].src[2].arg is not None
 
 
 def _joined(ast: UOp) -> Joined:

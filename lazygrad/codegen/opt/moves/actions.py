@@ -119,10 +119,16 @@ _A = TypeVar("_A", bound=type)
 
 
 def opt(op: OptOps, *, grid: bool = False) -> Callable[[_A], _A]:
-    """Enter an action into the registry, or what it does on a `grid` alone."""
+    """Enter an action into the registry, or what it does on a `grid` alone.
+
+    The registry has the order of OptOps, whoever is imported first: searches and random answers walk it.
+    """
 
     def enter(action: _A) -> _A:
-        (GRID_ACTIONS if grid else ACTIONS)[op] = action()
+        table = GRID_ACTIONS if grid else ACTIONS
+        table[op] = action()
+        for each in [each for each in OptOps if each in table]:
+            table[each] = table.pop(each)
         return action
 
     return enter

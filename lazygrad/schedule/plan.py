@@ -207,6 +207,7 @@ PLAN = [
         lambda template, job: begin_early(order_kernels(template)),
         "each kernel comes after what it needs, memory is free again early, and ranks begin early to send",
         verify_order,
+        when=lambda template, job: len(template.kernels) > 1,
     ),
     Pass(
         "keep to budget",

@@ -22,13 +22,14 @@ from ...ir.device import device_of
 from ...ir.index import as_index, const
 from ...ir.ops import DIRECT, ELEMENTWISE, MOVEMENT, SEVERAL, TRANSFERS, Ops
 from ...ir.uop import UOp
+from ...ir.walks import has_op
 from ...shape import numel
 from ...shape.movement import base_and_tracker, below_movement
 from ...shape.rules import shape_of
 from ...shape.sizes import vmax
 from ...simplify.validity import has_division
 from ...target import Target
-from ..extensions import PROPOSERS
+from ..extensions import PROPOSERS, Proposals
 from ..graph.in_memory import is_materialized, near
 from ..graph.indices import ANYWHERE, CONTINUES, Indices, are_all, block_of, free_ranges, size_of, through
 from ..graph.requested import is_generated
@@ -118,7 +119,8 @@ class Placement:
         self.families: dict[int, Group] = {}
         #: a kernel and a walk through its blocks → the loops of that walk, by axis
         self.walks: dict[tuple[Group, Moment], dict[int, UOp]] = {}
-        self.proposed = PROPOSERS[-1](self.order if fuse else (), self.must, target, spares)
+        reduces = fuse and has_op(self.order, Ops.REDUCE_AXIS)
+        self.proposed = PROPOSERS[-1](self.order, self.must, target, spares) if reduces else Proposals()
         self.counter = 0
 
     def run(self) -> Placed:

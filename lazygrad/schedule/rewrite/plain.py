@@ -16,7 +16,7 @@ from ...ir.ops import MOVEMENT, TRANSFERS, Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.rewrite import notify, rewrite_node
 from ...ir.uop import UOp, keep_origin
-from ...ir.walks import of_op
+from ...ir.walks import has_op, of_op
 from ...shape.movement import base_and_tracker, below_movement, reshape
 from ...target import Target
 from ..graph.in_memory import in_order, is_materialized, is_whole
@@ -197,9 +197,11 @@ def plain(asked: Request, target: Target, choose: bool = False) -> PlainGraph:
     """
     graph = PlainGraph(asked)
     value, wanted = graph.value, set(asked.roots)
-    chains = Chains(asked.order, asked.roots)
-    powers, moments = SumsOfPowers(), Moments(asked.order, target)
-    graph.moments, graph.means = moments.moments, moments.means
+    reduces = has_op(asked.order, Ops.REDUCE_AXIS)
+    if reduces:
+        chains, powers = Chains(asked.order, asked.roots), SumsOfPowers()
+        moments = Moments(asked.order, target)
+        graph.moments, graph.means = moments.moments, moments.means
     for node in asked.order:
         if is_materialized(node) or not node.src or node.op in (Ops.BIND, Ops.CONST):
             value[node] = node
@@ -209,7 +211,7 @@ def plain(asked: Request, target: Target, choose: bool = False) -> PlainGraph:
         if node.op is Ops.ASSIGN:
             _plain_assign(graph, node, sources[0], src[1])
             continue
-        links = chains.below(node) if node.op in LINKS else None
+        links = chains.below(node) if reduces and node.op in LINKS else None
         made = SUMS.made(node, links, value, target) if links else None
         if made is not None or node.op is Ops.REDUCE_AXIS:
             whole = None

@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ...ir.walks import has_op
 from ...target import Target
 from ..cost.cost_model import cycles, issued
 from ..expressions.checks import without_checks
@@ -37,9 +39,8 @@ class Choice(NamedTuple):
 def choose(kernel: UOp | Loops, target: Target) -> Choice:
     """The Opts for a kernel (form 3) on a target."""
     loops = Loops.of(kernel) if isinstance(kernel, UOp) else kernel
-    unchecked = without_checks(loops.sink)
-    if unchecked is not loops.sink:
-        others = Loops.of(unchecked)
+    if has_op(loops.sink.toposort(), Ops.CHECK):
+        others = Loops.of(without_checks(loops.sink))
         loops = others if others.axes == loops.axes else loops
     if not loops.axes:
         return Choice([], 0.0)

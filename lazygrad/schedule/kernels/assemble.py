@@ -13,7 +13,7 @@ from ...ir.device import device_of
 from ...ir.loop import Loop, LoopArg, LoopPlan
 from ...ir.ops import SEVERAL, Ops
 from ...ir.uop import UOp
-from ...ir.walks import of_op
+from ...ir.walks import has_op, of_op
 from ...shape import numel
 from ...shape.movement import below_movement
 from ...shape.rules import shape_of
@@ -60,7 +60,7 @@ class _Assembler:
         #: kernel → what it makes
         self.outputs: dict[int, list[Output]] = {}
         self.site_index: dict[int, int] | None = None
-        self.checked = CheckedOnce(writes.before)
+        self.checked = CheckedOnce(writes.before) if has_op(self.order, Ops.CHECK) else None
 
     def template(self) -> Template:
         """All kernels."""
@@ -200,7 +200,7 @@ class _Assembler:
 
     def _compute(self, group: Group, targets: list[Store], outputs: list[Output]) -> KernelTemplate:
         where = functools.partial(self._where_is, kernel=group.id)
-        checked = self.checked.before(group.id)
+        checked = frozenset() if self.checked is None else self.checked.before(group.id)
         builder = AstBuilder(group, self.placed.home, where, self._size_of, len(outputs), checked)
         stores = [
             builder.store(number, node, assign.arg if assign is not None else None, output.size)
@@ -210,7 +210,8 @@ class _Assembler:
         metadata = builder.latest_first([node for node, _ in targets])
         made = KernelTemplate(builder.kernel(stores), outputs, list(builder.inputs), binds, metadata)
         made.sites = tuple([self._walked_site(node.facts.get("site")) for node in builder.checks])
-        self.checked.note(group.id, builder.checks, made)
+        if self.checked is not None:
+            self.checked.note(group.id, builder.checks, made)
         return made
 
     def _walked_site(self, site: Any) -> int | None:

@@ -13,7 +13,7 @@ from ..ir.spec import LINEAR, SCHEDULED, TARGET, VECTORS
 from .grid_time import predict_on_grid
 from .moves import multi_buffer, shared, warp_matrices, workgroup
 from .passes.assign_grid import assign_grid
-from .passes.barriers import without_repeated_barriers
+from .passes.barriers import synchronize, without_repeated_barriers
 from .passes.leader_thread import guard_leader_thread
 from .passes.warp_groups import by_warp_groups, with_indices
 from .workgroups import choose
@@ -37,6 +37,11 @@ insert_pass(
          "on a grid, WMMAs say where matrices lie", native=True,
          asks=frozenset((Ops.WMMA,)), targets=attrgetter("grid")),
     before="separate loops")
+insert_pass(
+    Pass("synchronize", lambda uops, job: synchronize(uops), LINEAR,
+         "on a grid, threads wait for each other where they share memory",
+         shapes=True, asks=frozenset((Ops.STAGE,)), targets=attrgetter("grid")),
+    before="report checks")
 insert_pass(
     Pass("drop barriers", lambda uops, job: without_repeated_barriers(uops), LINEAR,
          "on a grid, no BARRIER follows another with nothing shared read in between",

@@ -98,6 +98,17 @@ class Rows(NamedTuple):
         return Rows(size, columns, columns + (16 if columns >= 128 else 0), group)
 
 
+class Filled(NamedTuple):
+    """Where the threads of a workgroup have filled a STAGE, in a list.
+
+    copies  that are kept; None: one
+    ahead   whether what was filled is for later turns of the loop
+    """
+
+    copies: int | None
+    ahead: bool
+
+
 class MeshArg(NamedTuple):
     """Devices in a grid: their names in row-major order, and the size and the name of each axis."""
 

@@ -17,6 +17,7 @@ from lazygrad.codegen.passes import legalize
 from lazygrad.dtype import dtypes
 from lazygrad.gpu.moves.workgroup import radices
 from lazygrad.gpu.passes.assign_grid import assign_grid
+from lazygrad.gpu.passes.barriers import synchronize
 from lazygrad.gpu.passes.partial_results import share
 from lazygrad.ir.args import AxisType
 from lazygrad.ir.ops import Ops
@@ -196,7 +197,7 @@ def test_only_the_first_thread_computes_what_it_alone_stores():
     """The final sum stands behind the condition of its store, past the BARRIER."""
     gpu = Target("GPU", grid=True, has_local=True, local_bytes=1 << 10)
     kernel = apply_opts(lower(row_sum(4, 8)), [Opt(OptOps.GROUP, 0, 4)], gpu)
-    names = ops(linearize(legalize(assign_grid(kernel, gpu), PYTHON), PYTHON_GRID))
+    names = ops(synchronize(linearize(legalize(assign_grid(kernel, gpu), PYTHON), PYTHON_GRID)))
     tail = names[names.index("BARRIER") :]
     assert tail[:3] == ["BARRIER", "CMPEQ", "IF"]
     assert tail[-2:] == ["STORE", "ENDIF"]

@@ -9,9 +9,8 @@ The order and the loops are those of `ir/nest.py`. In the list:
     IF ... ENDIF                 around stores that are only sometimes valid
     CHECK(good, index)           at the end of the loop in which its value is asked for (`report_checks`)
     LOAD(INDEX, other)           `other` is the value where the INDEX is not valid
-    DEFINE_LOCAL                 the memory of a STAGE; the loops that fill it stand before who reads it.
-                                 Where it is shared by a workgroup: BARRIER after the filling, and at the end
-                                 of the loop around it, before the next turn fills it anew
+    DEFINE_LOCAL                 the memory of a STAGE; the loops that fill it stand before who reads it
+    STAGE(memory)                behind these, where a workgroup has filled what it shares (`gpu/`)
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...dtype import DType, PtrDType, dtypes
+from ...ir.args import Filled
 from ...ir.index import bounds
 from ...ir.linear import LinearWriter, is_declared
 from ...ir.nest import (
     Block,
     Guard,
     closed_ranges,
-    is_begun,
     is_pipelined,
     is_shared,
     loop_nest,
@@ -70,7 +69,6 @@ class _Writer(LinearWriter):
         self.emitted: set[UOp] = set()  # all of the body
         self.accumulators = 0
         self.loaded: set[UOp] = set()  # the INDEXes that are read through
-        self.waits = False  # whether copies are fetched, which threads wait for
         self.guards: list[UOp] = []  # the IFs of the Guards that are open
         self.matrices: set[UOp] = set()  # WMMAs, and sums of such: written with what they add to
         self.updates: dict[UOp, list[UOp]] = {}  # STORE → what it changes, and what becomes of that
@@ -89,7 +87,6 @@ class _Writer(LinearWriter):
         self.loaded |= {node.src[1] for node in of_op(nodes, Ops.FETCH)}
         self.loaded |= {place for node in of_op(nodes, Ops.WMMA) for place in node.src}
         grid = self.renderer is not None and self.renderer.target.grid
-        self.waits = grid and has_op(nodes, Ops.FETCH)
         if has_op(nodes, Ops.WMMA):
             self.matrices = {node for node in nodes if is_of_warps(node)}
         self.updates = updates_in_branches(nodes)
@@ -137,11 +134,6 @@ class _Writer(LinearWriter):
     def block(self, body: Block) -> None:
         """Write the items of the kernel's body, or of a loop, and of all loops in it."""
         items, position = body.items, 0
-        ahead = [item for item in items if isinstance(item, UOp) and is_pipelined(item)]
-        if ahead:
-            if self.waits:
-                self.emit(UOp(Ops.WAIT, dtypes.void, (), ahead[0].arg - 2))
-            self.emit(UOp(Ops.BARRIER, dtypes.void, (self.read(ahead[0].src[0]),)))
         checks: list[UOp] = []
         while position < len(items):
             item = items[position]
@@ -162,8 +154,6 @@ class _Writer(LinearWriter):
                 continue  # written with what needs it
             else:
                 self.node(item)
-                if ahead and item is ahead[-1]:
-                    self.commit(item)
         for check in checks:
             good, place = map(self.read, check.src[1:])
             self.emit(UOp(Ops.CHECK, dtypes.void, (good, place), check.arg))
@@ -176,13 +166,8 @@ class _Writer(LinearWriter):
         read = self.read
         if node.op is Ops.STAGE:
             memory = self.made[node] = self.read(node.src[0])
-            if is_begun(node):
-                for _ in range(node.arg - 1):  # one is for what was fetched, and the last ones are empty
-                    self.commit(node)
-            elif self.is_shared(node) and not is_pipelined(node):
-                if self.waits:
-                    self.emit(UOp(Ops.WAIT, dtypes.void, (), 0))
-                self.emit(UOp(Ops.BARRIER, dtypes.void, (memory,)))
+            if is_shared(node):
+                self.emit(UOp(Ops.STAGE, dtypes.void, (memory,), Filled(node.arg, is_pipelined(node))))
             return
         turns = loops_around(node) if node.op is Ops.LOAD else ()
         src = tuple([read(s) for s in node.src if s not in turns])
@@ -191,17 +176,6 @@ class _Writer(LinearWriter):
         made = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
         # An element of a STAGE that was stored before, or what differs in a CHECK alone, its value here.
         self.made[node] = made if made in self.visible and _is_pure(made) else self.emit(made)
-
-    def commit(self, stage: UOp) -> None:
-        """End a group of FETCHes, where threads wait for some of them only. Each COMMIT has a number."""
-        if self.waits and stage.arg > 2:
-            number = sum(step.op is Ops.COMMIT for step in self.body)
-            self.emit(UOp(Ops.COMMIT, dtypes.void, (), number))
-
-    def is_shared(self, item: UOp | Block) -> bool:
-        """Whether it is a STAGE that the threads of a workgroup fill and read together."""
-        grid = self.renderer is None or self.renderer.target.grid
-        return grid and isinstance(item, UOp) and is_shared(item)
 
     def open(self, block: Block) -> None:
         loop = block.range
@@ -254,8 +228,6 @@ class _Writer(LinearWriter):
         below = [level for level in late if level is not self.late[level][-1]]
         if below:
             self.end_blocks(below)
-        if any(self.is_shared(item) and not is_pipelined(item) for item in block.items):
-            self.emit(UOp(Ops.BARRIER, dtypes.void, (self.made[block.range],)))  # type: ignore[index]
         self.emit(UOp(Ops.ENDRANGE, dtypes.void, (self.made[block.range],)))  # type: ignore[index]
         for level in late:
             if level not in below:

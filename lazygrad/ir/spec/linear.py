@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..args import Prefetch
+from ..args import Filled, Prefetch
 from ..ops import Ops
 from ..uop import UOp
 from .checks import Spec, arg_is, both, no_index, ok, sources, void
@@ -41,6 +41,7 @@ LINEAR = Spec(
         Ops.IF: both(void, sources(None, more=True)),
         Ops.ENDIF: both(void, sources(Ops.IF)),
         Ops.BREAK: both(void, sources(Ops.RANGE)),
+        Ops.STAGE: both(void, sources(Ops.DEFINE_LOCAL), arg_is(Filled)),
         Ops.BARRIER: ok,
         Ops.COMMIT: ok,
         Ops.WAIT: arg_is(int),

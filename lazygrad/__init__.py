@@ -16,6 +16,7 @@ from .device import Device, GlobalCounters
 from .dtype import DTYPES_BY_NAME, DType, dtypes
 from .ir import UOp, Variable, announce_style
 from .jit import JitError, TinyJit, jit
+from .renderer import cstyle as _cstyle
 from .report.check import CheckError
 from .sharding import multi as _sharding
 from .tensor import (
@@ -44,7 +45,7 @@ from .tensor import (
 from .tuning import beam as _beam
 
 # Each says what it knows to tables of the core when it is imported.
-_EXTENSIONS = (_direct, _gpu, _sharding, _beam)
+_EXTENSIONS = (_direct, _gpu, _sharding, _beam, _cstyle)
 
 if _TYPE_CHECKING:
     from .array_api import numpy_function

@@ -102,11 +102,11 @@ class Filled(NamedTuple):
     """Where the threads of a workgroup have filled a STAGE, in a list.
 
     copies  that are kept; None: one
-    ahead   whether what was filled is for later turns of the loop
+    later   whether what was filled is for later turns of the loop
     """
 
     copies: int | None
-    ahead: bool
+    later: bool
 
 
 class MeshArg(NamedTuple):

@@ -43,7 +43,8 @@ def evaluate(
     }
     arrays: dict[UOp, Array] = {}
     for node in nodes:
-        if node.op not in (Ops.SINK, Ops.STORE, Ops.DEFINE_GLOBAL, Ops.SORT) and not _is_view_of_memory(node):
+        of_memory = node.op is Ops.VIEW and not node.src
+        if node.op not in (Ops.SINK, Ops.STORE, Ops.DEFINE_GLOBAL, Ops.SORT) and not of_memory:
             arrays[node] = _value(node, arrays, memory, variables)
     if ast.src[0].src[2].op is Ops.SORT:
         return [_sort(arrays[ast.src[0].src[2].src[0]])]
@@ -118,10 +119,6 @@ def _address(number: int, views: list[Any]) -> int | None:
             place += i * stride
         number = place
     return number
-
-
-def _is_view_of_memory(node: UOp) -> bool:
-    return node.op is Ops.VIEW and not node.src
 
 
 # *** values

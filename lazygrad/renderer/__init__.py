@@ -17,7 +17,7 @@ from ..ir.uop import UOp, toposort
 from ..target import Target
 from .fetches import without_fetches
 
-__all__ = ["CONVERTED", "Estimates", "ProgramSpec", "Renderer", "function_name", "parameters"]
+__all__ = ["CONVERTED", "RENDERERS", "Estimates", "ProgramSpec", "Renderer", "function_name", "parameters"]
 
 
 #: What may be said of a type that is converted before it is computed with.
@@ -74,6 +74,10 @@ def parameters(uops: Iterable[UOp]) -> tuple[list[UOp], list[UOp]]:
         elif u.op is Ops.DEFINE_VAR:
             variables[u] = None
     return [buffers[number] for number in sorted(buffers)], list(variables)
+
+
+#: Those that can be asked for by a name, without a device: of an architecture, or of "" for a common one.
+RENDERERS: dict[str, Callable[[str], Renderer]] = {}
 
 
 def function_name(name: str) -> str:

@@ -24,9 +24,8 @@ from ..ir.ops import TRANSFERS, Ops
 from ..ir.rewrite import unobserved as rewrites_unobserved
 from ..ir.spec import KERNEL, PLAIN, verify
 from ..ir.uop import UOp
-from ..renderer import Renderer
-from ..renderer.cstyle import CUDARenderer, MetalRenderer, OpenCLRenderer, WGSLRenderer
-from ..target import CUDA_ARCH, Target
+from ..renderer import RENDERERS, Renderer
+from ..target import Target
 from .budget.rematerialize import rematerialize, sparer
 from .extensions import PROPOSERS, on_several, sharding
 from .graph.in_memory import is_materialized, near
@@ -285,15 +284,6 @@ def job_for(asked: Request, fuse: bool, budget: int = 0) -> Job:
     return Job(target=target, prices=prices, fuse=fuse, budget=budget, views=parts)
 
 
-#: What PLAN_FOR can be besides nothing, or `cuda:` and an architecture → what has the Target.
-_ELSEWHERE: dict[str, Callable[[], Renderer]] = {
-    "cl": OpenCLRenderer,
-    "cuda": functools.partial(CUDARenderer, CUDA_ARCH),
-    "metal": MetalRenderer,
-    "webgpu": WGSLRenderer,
-}
-
-
 def _elsewhere() -> Renderer | None:
     """What PLAN_FOR names."""
     return _renderer_of(PLAN_FOR.value) if PLAN_FOR.value else None
@@ -301,12 +291,10 @@ def _elsewhere() -> Renderer | None:
 
 @functools.cache
 def _renderer_of(name: str) -> Renderer:
-    made = _ELSEWHERE.get(name)
-    if made is not None:
-        return made()
-    if re.fullmatch(r"cuda:sm_\d{2,3}[a-z]?", name):
-        return CUDARenderer(name.removeprefix("cuda:"))
-    known = ", ".join(_ELSEWHERE)
+    language, _, arch = name.partition(":")
+    if language in RENDERERS and (":" not in name or re.fullmatch(r"cuda:sm_\d{2,3}[a-z]?", name)):
+        return RENDERERS[language](arch)
+    known = ", ".join(RENDERERS)
     raise ValueError(f"PLAN_FOR must be empty or one of {known}, cuda:sm_90 or the like, not {name!r}")
 
 

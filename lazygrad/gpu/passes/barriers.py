@@ -40,10 +40,9 @@ def synchronize(program: list[UOp]) -> list[UOp]:
     for node, around in in_loops(program):
         own = filled.get(node.src[0] if node.op is Ops.ENDRANGE else node, [])
         if node.op is Ops.STAGE:
-            copies, ahead = node.arg
-            if ahead:
-                later = [each for each in filled[around[-1]] if each.arg.ahead]
-                if node is later[-1]:
+            copies = node.arg.copies
+            if node.arg.later:
+                if node is [each for each in filled[around[-1]] if each.arg.later][-1]:
                     commit(copies)
             elif copies is None:
                 made += wait(node.src[0], 0)
@@ -51,13 +50,12 @@ def synchronize(program: list[UOp]) -> list[UOp]:
                 for _ in range(copies - 1):  # one is for what was fetched, and the last ones are empty
                     commit(copies)
             continue
-        if node.op is Ops.ENDRANGE and not all(each.arg.ahead for each in own):
+        if node.op is Ops.ENDRANGE and not all(each.arg.later for each in own):
             made.append(UOp(Ops.BARRIER, dtypes.void, (node.src[0],)))
         made.append(node)
         if node.op is Ops.RANGE:
-            later = [each for each in own if each.arg.ahead]
-            if later:
-                made += wait(later[0].src[0], later[0].arg.copies - 2)
+            for first in [each for each in own if each.arg.later][:1]:
+                made += wait(first.src[0], first.arg.copies - 2)
     return made
 
 

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from ...dtype import DType, dtypes
 from ...ir.ops import Ops
 from ...ir.uop import UOp
-from ...target import Target
-from .. import CONVERTED, Renderer
+from ...target import CUDA_ARCH, Target
+from .. import CONVERTED, RENDERERS, Renderer
 from ..texts import ops_on
 from . import dialects
 from .dialect import Dialect
@@ -113,3 +113,11 @@ class WGSL64Renderer(WGSLRenderer):
     """For adapters that have integers of 64 bits, which go beyond WebGPU."""
 
     dialect = WGSL64
+
+
+RENDERERS.update(
+    cl=lambda arch: OpenCLRenderer(),
+    cuda=lambda arch: CUDARenderer(arch or CUDA_ARCH),
+    metal=lambda arch: MetalRenderer(),
+    webgpu=lambda arch: WGSLRenderer(),
+)

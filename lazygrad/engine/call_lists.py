@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ..device import Buffer
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.calls import Call
+from ..schedule.calls import Call, computed_for
 from . import growing_lists
 from .growing_lists import Growing
 
@@ -73,7 +73,7 @@ def of_calls(graph: Graph, other: growing_lists.Graph, ready: Ready) -> OfCalls 
     slots: dict[int, list[int]] = {}
     for node, place in graph.number.items():
         made = node.made if type(node) is Call else node
-        at = None if made is None else other.number.get(made)
+        at = None if made is None else other.number.get(computed_for(made))
         if at is not None:
             slots.setdefault(at, []).append(place)
     versions, given = [], set[int]()

@@ -17,9 +17,10 @@ from ..dtype import PtrDType
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import table_lock, uninterrupted
-from ..schedule.graph.versions import effective, forward_to, in_shape, version_on
+from ..schedule.graph.versions import effective, in_shape, version_on
 from ..schedule.kernels.items import ScheduleItem, create_schedule
 from ..schedule.keys.growth import STAYS, Growth, Polynomial, polynomial
+from ..shape.movement import forward_to
 from ..shape.rules import shape_of
 from ..shape.sizes import prod, vmax
 

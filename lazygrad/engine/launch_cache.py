@@ -34,7 +34,6 @@ from ..schedule.graph.versions import (
     below_looks,
     buffer_of,
     effective,
-    forward_to,
     in_shape,
     latest,
     mark_buffer,
@@ -46,6 +45,7 @@ from ..schedule.kernels.items import ScheduleItem, create_schedule
 from ..schedule.keys.split_sizes import may_be_size
 from ..schedule.plan import pass_observers
 from ..schedule.readers import Pending, open_or_planned
+from ..shape.movement import forward_to
 from ..shape.recipe import Meetings
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
@@ -91,34 +91,39 @@ def realize(roots: Sequence[UOp], pending: Pending, made_of: _Graph | None = Non
     """
     graph = sized = None
     if not (observers or pass_observers or recording.note or is_watched()):
-        with kernelize.planning:
-            graph = _Graph.of(roots, pending)
-            if graph is not None:
-                if not graph.order:
-                    return  # everything is there
-                found = _ready.get(graph.key, _ABSENT)
-                if found is _ABSENT:
-                    found = None
-                    sized = growing_lists.find(graph)
-                    if sized is not None and growing_lists.run_known(graph, *sized):
-                        _keep_for(made_of, graph, sized[0].ready, sized[0])
-                        return
-                    if graph.calls:
-                        pass  # their nodes are made first
-                    elif sized is not None and sized[0].is_due():
-                        latest_growth.planned = None
-                        kernelize.kernelize(roots, pending, make_ready)
-                        below, planned = [latest(root) for root in roots], latest_growth.planned
-                        if growing_lists.make(graph, *sized, planned, below, run_item, _ready_for):
+        try:
+            with kernelize.planning:
+                graph = _Graph.of(roots, pending)
+                if graph is not None:
+                    if not graph.order:
+                        return  # everything is there
+                    found = _ready.get(graph.key, _ABSENT)
+                    if found is _ABSENT:
+                        found = None
+                        sized = growing_lists.find(graph)
+                        if sized is not None and growing_lists.run_known(graph, *sized):
                             _keep_for(made_of, graph, sized[0].ready, sized[0])
                             return
-                    elif _met.is_due(graph.key):
-                        kernelize.kernelize(roots, pending, make_ready)
-                        found = _cached(graph, create_schedule([latest(root) for root in roots]))
-                if found is not None:
-                    found.run(graph)
-                    _keep_for(made_of, graph, found, None)
-                    return
+                        if graph.calls:
+                            pass  # their nodes are made first
+                        elif sized is not None and sized[0].is_due():
+                            latest_growth.planned = None
+                            kernelize.kernelize(roots, pending, make_ready)
+                            below, planned = [latest(root) for root in roots], latest_growth.planned
+                            if growing_lists.make(graph, *sized, planned, below, run_item, _ready_at_once):
+                                _keep_for(made_of, graph, sized[0].ready, sized[0])
+                                return
+                        elif _met.is_due(graph.key):
+                            kernelize.kernelize(roots, pending, make_ready)
+                            found = _cached(graph, create_schedule([latest(root) for root in roots]))
+                            if found is not None and any(found.early):
+                                found = None  # a check may fail, and what is planned would be written twice
+                    if found is not None:
+                        found.run(graph)
+                        _keep_for(made_of, graph, found, None)
+                        return
+        except _CheckFailed:  # planning tells which, and what else is computed
+            graph = sized = None
     if any(type(root) is Call for root in roots):
         realize(plain(roots), pending, graph if graph is not None and graph.calls else None)
         return
@@ -349,6 +354,10 @@ def _memory_to_be(node: UOp) -> Buffer | None:
     return None if "overwritten" in node.facts else buffer_of(node)
 
 
+class _CheckFailed(Exception):
+    """A list has met an index that is out of range; what it has written before is written."""
+
+
 class _Version(NamedTuple):
     """What one output of a kernel is once the list has run.
 
@@ -362,6 +371,7 @@ class _Version(NamedTuple):
     before: int | None
     memory: int
     values: tuple[tuple[int, tuple[Any, ...], bool], ...]
+    kernel: int
 
 
 class _Ready:
@@ -370,16 +380,21 @@ class _Ready:
     segments  their lists, one after the other, each with the number of memories that it works on, and which
               bound Variables it takes: first those that check indices, so that one beyond its axis is told
               before anything is written
+    early     for each what it and those before it have written in place, where its check fails
     outputs   what memory is made in each run
     versions  what the outputs of its kernels are afterwards, in order
     """
 
-    __slots__ = ("devices", "followed", "only", "outputs", "runners", "segments", "versions")
+    __slots__ = ("devices", "early", "followed", "only", "outputs", "runners", "segments", "versions")
 
     def __init__(
-        self, parts: list[tuple[Replay, int, list[int]]], outputs: list[Buffer], versions: list[_Version]
+        self,
+        parts: list[tuple[Replay, int, list[int]]],
+        outputs: list[Buffer],
+        versions: list[_Version],
+        early: list[list[_Version]],
     ) -> None:
-        self.segments, self.versions = parts, versions
+        self.segments, self.versions, self.early = parts, versions, early
         #: the state of the flags that the lists follow
         self.followed: int | None = None
         actions = [action for replay, _, _ in parts for batch in replay.batches for action in batch.actions]
@@ -408,14 +423,21 @@ class _Ready:
         state = None if overlay else changes
         follow = state is None or self.followed != state
         with uninterrupted():  # what was written in place must not seem not to have been
-            if only is not None and not follow:
-                only.run(handles, [])
-            else:
-                for replay, count, variables in self.segments:
-                    if follow:
-                        replay.follow_flags()
-                    replay.run(handles[:count], [graph.bound[place].src[1].arg for place in variables])
-                self.followed = state
+            begun = 0
+            try:
+                if only is not None and not follow:
+                    only.run(handles, [])
+                else:
+                    for replay, count, variables in self.segments:
+                        begun += 1
+                        if follow:
+                            replay.follow_flags()
+                        replay.run(handles[:count], [graph.bound[n].src[1].arg for n in variables])
+                    self.followed = state
+            except (IndexError, ValueError) as error:
+                with table_lock:
+                    self._become(graph, memory, self.early[begun - 1])
+                raise _CheckFailed from error
             for runner in self.runners:
                 runner.runs += 1
             with table_lock:
@@ -424,7 +446,7 @@ class _Ready:
     def _become(self, graph: _Graph, memory: list[Buffer], versions: Sequence[_Version]) -> None:
         order, given = graph.order, len(graph.buffers)
         made: list[UOp] = []
-        for before, number, values in versions:
+        for before, number, values, _ in versions:
             buffer = memory[number]
             if before is None:
                 node = version_on(self.devices[number - given], buffer)
@@ -481,13 +503,11 @@ def _ready_for(graph: _Graph, items: Sequence[ScheduleItem]) -> _Ready | None:
     if divided is None:
         return None
     results = {output.buffer for output in found if output.values}
-    given_on = results.union(*[item.bufs for item in divided[1]])
     segments: list[tuple[Replay, int, list[int]]] = []
     outputs: list[Buffer] = []
-    for part in divided:
-        if not part:
-            continue
-        inside, leaves = fresh.difference(arguments), results if part is divided[1] else given_on
+    for place, part in enumerate(divided):
+        inside = fresh.difference(arguments)
+        leaves = results.union(*[item.bufs for later in divided[place + 1 :] for item in later])
         written = dict.fromkeys(buffer for item in part for buffer in item.outputs)
         handed = [buffer for buffer in written if buffer in inside and buffer in leaves]
         numbers = {buffer: number for number, buffer in enumerate(handed)}
@@ -506,7 +526,27 @@ def _ready_for(graph: _Graph, items: Sequence[ScheduleItem]) -> _Ready | None:
         return None
     if sum(replay.taken_bytes for replay in replays) > MOST_KEPT_BYTES:
         return None
-    return _Ready(segments, outputs, _versions(found, arguments))
+    versions = _versions(found, arguments)
+    early, done = list[list[_Version]](), set[int]()
+    number = {id(item): place for place, item in enumerate(items)}
+    for part in divided:
+        done.update([number[id(item)] for item in part])
+        checks = any(type(item.bufs[-1]) is ReportBuffer for item in part)
+        early.append(_early(versions, len(graph.buffers), done) if checks else [])
+    return _Ready(segments, outputs, versions, early)
+
+
+def _early(versions: Sequence[_Version], given: int, done: set[int]) -> list[_Version]:
+    """The versions, of the memories that are given, that some kernels have written."""
+    found = [place for place, v in enumerate(versions) if v.kernel in done and v.memory < given]
+    moved = {-1 - place: -1 - now for now, place in enumerate(found)}
+    return [v._replace(before=moved.get(v.before, v.before)) for v in map(versions.__getitem__, found)]  # type: ignore[arg-type]
+
+
+def _ready_at_once(graph: _Graph, items: Sequence[ScheduleItem]) -> _Ready | None:
+    """A list that may run in the place of what is planned: where a check fails, it has written nothing."""
+    ready = _ready_for(graph, items)
+    return None if ready is not None and any(ready.early) else ready
 
 
 class _Output(NamedTuple):
@@ -515,6 +555,7 @@ class _Output(NamedTuple):
     before: int | None
     buffer: Buffer
     values: tuple[tuple[int, tuple[Any, ...]], ...]
+    kernel: int
 
 
 def _outputs_of(
@@ -528,7 +569,7 @@ def _outputs_of(
             slots.setdefault(below_looks(node.facts["forwarded_to"]), []).append((place, shape_of(node)))
     planned: dict[UOp, int] = {}
     found: list[_Output] = []
-    for item in items:
+    for number, item in enumerate(items):
         sources = item.kernel.src
         if any(source.op is Ops.BUFFER_VIEW for source in sources):
             return None
@@ -544,40 +585,63 @@ def _outputs_of(
             if assign is not None:
                 planned[assign] = len(found)
             values = () if assign is None else tuple(slots.pop(assign, ()))
-            found.append(_Output(before, buffer, values))
+            found.append(_Output(before, buffer, values, number))
     return None if slots else found
 
 
-def _checks_first(
-    items: Sequence[ScheduleItem], fresh: set[Buffer]
-) -> tuple[list[ScheduleItem], list[ScheduleItem]] | None:
-    """The items that report indices, with what they need; and the others. None where one of the first writes
-    what was there.
+def _checks_first(items: Sequence[ScheduleItem], fresh: set[Buffer]) -> list[list[ScheduleItem]] | None:
+    """The items in segments, each of which ends with its checks of indices: those that nothing is written
+    for, with what they need; then, one by one, those that need what a kernel makes that writes what was
+    there; then all that is left. So nothing that is written follows from an index that is yet to be checked.
+    None where that takes another order of reads and writes, or a kernel both checks and writes.
     """
-    reads: set[Buffer] = set()
-    first, others = [], []
-    for item in reversed(items):
-        if type(item.bufs[-1]) is ReportBuffer or not reads.isdisjoint(item.outputs):
-            first.append(item)
+    waiting = dict(enumerate(items))
+    segments: list[list[ScheduleItem]] = []
+    while checks := [n for n, item in waiting.items() if type(item.bufs[-1]) is ReportBuffer]:
+        needed = {n: _needed(waiting, n) for n in checks}
+        apart = [n for n in checks if all(fresh.issuperset(waiting[m].outputs) for m in needed[n])]
+        if not apart and not fresh.issuperset(waiting[checks[0]].outputs):
+            return None
+        chosen = set[int]().union(*[needed[n] for n in apart or checks[:1]])
+        segments.append([waiting.pop(n) for n in sorted(chosen)])
+    if waiting:
+        segments.append(list(waiting.values()))
+    order = {id(item): n for n, item in enumerate(itertools.chain(*segments))}
+    last_write: dict[Buffer, int] = {}  # when, in the new order
+    last_use: dict[Buffer, int] = {}
+    for item in items:
+        now = order[id(item)]
+        if any(now < last_write.get(buffer, now) for buffer in item.bufs):
+            return None
+        if any(now < last_use.get(buffer, now) for buffer in item.outputs):
+            return None
+        last_write.update(dict.fromkeys(item.outputs, now))
+        last_use.update({buffer: max(now, last_use.get(buffer, now)) for buffer in item.bufs})
+    return segments
+
+
+def _needed(items: dict[int, ScheduleItem], last: int) -> set[int]:
+    """The items of which this one reads what they make, and itself."""
+    reads, found = set[Buffer](), set[int]()
+    for n in reversed(range(last + 1)):
+        item = items.get(n)
+        if item is not None and (n == last or not reads.isdisjoint(item.outputs)):
+            found.add(n)
             reads.update(item.bufs)
-            if not fresh.issuperset(item.outputs):
-                return None
-        else:
-            others.append(item)
-    return first[::-1], others[::-1]
+    return found
 
 
 def _versions(found: Sequence[_Output], memory: dict[Buffer, int]) -> list[_Version]:
     """What outputs are of memory that is not only in between."""
     moved: dict[int, int] = {}
     versions: list[_Version] = []
-    for number, (before, buffer, values) in enumerate(found):
+    for number, (before, buffer, values, kernel) in enumerate(found):
         if buffer in memory:
             moved[number] = len(versions)
             if before is not None and before < 0:
                 before = -1 - moved[-1 - before]
             each = tuple([(place, shape, prod(shape) == buffer.size) for place, shape in values])
-            versions.append(_Version(before, memory[buffer], each))
+            versions.append(_Version(before, memory[buffer], each, kernel))
     return versions
 
 

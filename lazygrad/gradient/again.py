@@ -54,7 +54,7 @@ def gradient_again(root: UOp, grad: UOp, targets: Iterable[UOp], order: Sequence
 
 _ABSENT: Any = object()
 #: Their gradients may follow from more than structure.
-_REFUSED = ONE_OF_A_KIND - {Ops.BUFFER, Ops.UNIQUE}
+_REFUSED = (ONE_OF_A_KIND - {Ops.BUFFER, Ops.UNIQUE}) | {Ops.FUNCTION}
 
 
 def _structure(grad: UOp, targets: Sequence[UOp], order: Sequence[UOp]) -> tuple[Any, ...] | None:

@@ -32,9 +32,9 @@ class _Ref(weakref.ref["UOp"]):
     key: Key
 
 
-#: Key → node. A key names sources by their numbers, and the argument of a FUNCTION, which keeps tensors for
-#: its gradient, by its id: so a dead node's entry keeps nothing alive. Entries are added without a lock, by
-#: `setdefault`, and taken out under it.
+#: Key → node. A key names sources by their numbers, and the argument of a FUNCTION that keeps tensors for its
+#: gradient (that is not `is_plain`) by its id: so a dead node's entry keeps nothing alive. Entries are added
+#: without a lock, by `setdefault`, and taken out under it.
 _table: dict[Key, _Ref] = {}
 #: The references whose nodes have died and that are still in the table. What runs at a node's death is this
 #: deque's `append` and nothing written in Python: there Ctrl-C would be lost, with a note on the screen.
@@ -104,7 +104,7 @@ class UOp(Arithmetic):
             arg, bits = _constant(arg, dtype)
             key: Key = (op, dtype, bits, *[source.number for source in src]) if src else (op, dtype, bits)
         elif op is FUNCTION:
-            key = (op, dtype, id(arg), *[source.number for source in src])
+            key = (op, dtype, arg if arg.is_plain else id(arg), *[source.number for source in src])
         elif len(src) == 2:
             key = (op, dtype, arg, src[0].number, src[1].number)
         elif len(src) == 1:
@@ -344,7 +344,7 @@ Row = tuple[Ops, DType, Any, tuple[int, ...], Any, Any]
 
 def make_all(rows: Iterable[Row], made: list[UOp]) -> None:
     """Add to a list of nodes one for each row, as `UOp(...)` makes it: written out here, since that takes two
-    thirds of the time. No CONST or FUNCTION is among them.
+    thirds of the time. No CONST is among them.
     """
     add, known, number = made.append, _table.get, _numbers.__next__
     current = origin.current

@@ -16,8 +16,8 @@ from ..dtype import DType
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp, origin
 from ..locks import table_lock
+from ..shape.movement import forward_to
 from ..shape.recipe import Recipe
-from .graph.versions import forward_to
 
 #: The op of a call, which no node has.
 DEFERRED: Any = "deferred"
@@ -93,7 +93,7 @@ def results_of(rows: Sequence[Any], first: int, inputs: int, places: Sequence[in
         below: int | None = place
         while below is not None and below >= first:
             row = rows[below - first]
-            below = row[3][0] if row[0] in _LOOKS else None if row[0] is not Ops.IOTA else -1
+            below = row[3][0] if row[0] in _SAME_ELEMENTS else None if row[0] is not Ops.IOTA else -1
         if at_once or type(device) is not str or (below is not None and below >= inputs):
             below = -1
         found.append(Result(below, op in _LOOKS, dtype, device))
@@ -101,6 +101,7 @@ def results_of(rows: Sequence[Any], first: int, inputs: int, places: Sequence[in
 
 
 _LOOKS = MOVEMENT | {Ops.DETACH}
+_SAME_ELEMENTS = _LOOKS | {Ops.FUNCTION}
 #: What a list looks for in a graph.
 _AT_ONCE = frozenset((Ops.COPY, Ops.ASSIGN, Ops.COLLECTIVE))
 _NO_DTYPE: Any = None
@@ -179,9 +180,18 @@ def _make(call: Call) -> None:
             return
         if held is None:
             call.facts["forwarded_to"] = node
-        elif "forwarded_to" not in node.facts:  # it was computed without being made
-            forward_to(node, held)
+        else:  # it was computed without being made
+            value = computed_for(node)
+            if "forwarded_to" not in value.facts:
+                forward_to(value, held)
         call.made = node
+
+
+def computed_for(node: UOp) -> UOp:
+    """The node that is computed for a node that a call makes."""
+    while node.op is Ops.FUNCTION:
+        node = node.src[0]
+    return node
 
 
 def plain(nodes: Sequence[UOp]) -> list[UOp]:

@@ -27,7 +27,7 @@ from ..ir.spec import TENSOR, verify
 from ..ir.uop import UOp, keep_origin
 from ..ir.walks import of_op
 from ..locks import uninterrupted
-from ..shape.movement import below_movement
+from ..shape.movement import below_movement, forward_to
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
 from .budget.budget_report import report_rematerialized
@@ -35,7 +35,7 @@ from .budget.checkpoints import needs_less, without_checkpoints
 from .extensions import in_place, sharding
 from .graph.in_memory import is_materialized, near
 from .graph.requested import Request, binds_in_args, open_arg
-from .graph.versions import below_looks, check_alive, effective, forward_to, in_shape, latest, new_buffer
+from .graph.versions import below_looks, check_alive, effective, in_shape, latest, new_buffer
 from .kernels.template import Binding, BoundSize, Leaf, Memory, Output, Template
 from .keys import growth
 from .keys.lifted_numbers import (

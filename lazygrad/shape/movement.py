@@ -6,12 +6,14 @@ of: a gradient is asked for by node, so a movement must not reach past the tenso
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..ir.index import sint
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
+from ..locks import table_lock
 from .rules import shape_of
 from .sizes import (
     MOST_ELEMENTS,
@@ -268,6 +270,18 @@ def below_movement(node: UOp, through: frozenset[Ops] = MOVEMENT) -> UOp:
     while node.op in through:
         node = node.src[0]
     return node
+
+
+def forward_to(node: UOp, replacement: UOp) -> None:
+    """Record where a node's value is held from now on."""
+    base = below_movement(replacement)
+    with table_lock:
+        node.facts["forwarded_to"] = replacement
+        known = base.facts.get("values")
+        if known is None:
+            base.facts["values"] = [weakref.ref(node)]
+        else:
+            base.facts["values"] = [*[ref for ref in known if ref() is not None], weakref.ref(node)]
 
 
 def movements_on(node: UOp, through: frozenset[Ops] = MOVEMENT) -> tuple[list[UOp], UOp]:

@@ -13,11 +13,12 @@ from typing import Any
 from ..ir.device import device_of
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import Row, UOp, make_all, toposort
+from .movement import forward_to
 from .rules import shape_or_none
 
 #: What stands for one thing of its own, or keeps tensors: only given as an input.
 ONE_OF_A_KIND = frozenset(
-    (Ops.BUFFER, Ops.BUFFER_VIEW, Ops.UNIQUE, Ops.MULTI, Ops.FUNCTION, Ops.CUSTOM, Ops.LOOP, Ops.KERNEL)
+    (Ops.BUFFER, Ops.BUFFER_VIEW, Ops.UNIQUE, Ops.MULTI, Ops.CUSTOM, Ops.LOOP, Ops.KERNEL)
     + (Ops.BIND, Ops.DEFINE_VAR)
 )
 #: Graphs of more nodes are made by the calls, as ever.
@@ -31,11 +32,22 @@ class Recipe:
     requests  how often nodes were asked for that had been put off (`schedule/calls.py`), since they were not
     """
 
-    __slots__ = ("checks", "constants", "requests", "results", "rows")
+    __slots__ = ("_functions", "checks", "constants", "requests", "results", "rows")
 
     def __init__(self, constants: list[UOp], rows: list[Row], results: list[int], checks: list[int]) -> None:
         self.constants, self.rows, self.results, self.checks = constants, rows, results, checks
         self.requests = 0
+        #: the numbers of the FUNCTIONs, from the end: their values are those of their first sources
+        self._functions = [n - len(rows) for n, row in enumerate(rows) if row[0] is Ops.FUNCTION]
+
+    def values(self, first: int) -> list[int]:
+        """The numbers of what is computed for the results, where the rows begin at a number."""
+        found = []
+        for place in self.results:
+            while place >= first and self.rows[place - first][0] is Ops.FUNCTION:
+                place = self.rows[place - first][3][0]
+            found.append(place)
+        return found
 
     @classmethod
     def of(cls, results: Sequence[UOp], inputs: Sequence[UOp]) -> Recipe | None:
@@ -53,6 +65,8 @@ class Recipe:
         constant: set[UOp] = set()
         for node in order:
             if node.op in ONE_OF_A_KIND or (node.op is Ops.DETACH and node.arg is not None):
+                return None
+            if node.op is Ops.FUNCTION and not node.arg.is_plain:
                 return None
             of_numbers = node.op in MOVEMENT and node.src[0] in constant
             if of_numbers or node.op in (Ops.CONST, Ops.DEVICE):
@@ -79,6 +93,10 @@ class Recipe:
         """All nodes by number, on other inputs of the same shapes, dtypes and devices."""
         made = [*inputs, *self.constants]
         make_all(self.rows, made)
+        for place in self._functions:
+            node = made[place]
+            if "forwarded_to" not in node.facts:
+                forward_to(node, node.src[0])
         return made
 
     def makes(self, inputs: Sequence[UOp]) -> list[UOp]:

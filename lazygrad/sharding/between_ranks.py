@@ -20,8 +20,8 @@ from ..ir.mesh import mesh_axes, span_at
 from ..ir.ops import Ops
 from ..ir.uop import UOp, keep_origin, unintern
 from ..schedule.graph.layouts import Ends, layout, spans_of, spans_to, with_ends, without_axis
-from ..schedule.graph.versions import effective, forward_to, multi
-from ..shape.movement import below_movement, permute, reshape
+from ..schedule.graph.versions import effective, multi
+from ..shape.movement import below_movement, forward_to, permute, reshape
 from ..shape.rules import shape_of
 from ..shape.sizes import vmax
 from .rank_groups import Group, Spans, gathered, groups_here

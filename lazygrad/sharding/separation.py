@@ -15,8 +15,8 @@ from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp, keep_origin
 from ..schedule.graph.in_memory import is_materialized
 from ..schedule.graph.layouts import copied, settled, without_axis
-from ..schedule.graph.versions import effective, forward_to, multi
-from ..shape.movement import below_movement
+from ..schedule.graph.versions import effective, multi
+from ..shape.movement import below_movement, forward_to
 from ..shape.rules import shape_of
 from .between_ranks import behind_the_last, not_found_again
 from .collectives import laid

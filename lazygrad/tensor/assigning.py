@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Self
@@ -27,7 +26,7 @@ from .modes import mode
 from .observer import observing
 from .same_device import devices_text, meeting
 from .storage import Storage, base_of, chain_to, is_in_memory, overdue
-from .trace import user_line
+from .trace import warn
 
 #: So often a tensor that is not in memory is written before it is computed with what is computed next: more
 #: often than a function writes what it has made, which is best computed together with what reads it.
@@ -127,8 +126,7 @@ class Assigning(Tensor):
                 f"{shape_text(others[0].shape)} that was taken before, since the tensor is not in memory: "
                 "realize() it before the part is taken, or take the part after the write"
             )
-        file, _, number = user_line().rpartition(":")
-        warnings.warn_explicit(text, RuntimeWarning, file, int(number or 0))
+        warn(text, RuntimeWarning)
 
     def _whole(self) -> Any:
         """The tensor of whose value this is a part, itself if it is none; None if that is gone."""

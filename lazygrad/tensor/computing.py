@@ -130,7 +130,9 @@ def live_tensors() -> list[Tensor]:
 
 def compute(nodes: Sequence[UOp]) -> None:
     """Compute the values of nodes, and the writes in place that are overdue."""
-    if overdue.writes and observing.by is None:
+    if observing.by is not None:
+        observing.by.runs()
+    elif overdue.writes:
         together = world().size > 1 and any(isinstance(device_of(node), tuple) for node in nodes)
         nodes = [*nodes, *overdue.take(together)]
     realize_nodes(nodes, pending_nodes)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-import warnings
 import weakref
 from typing import Any
 
 from ..ir import uop as graph
 from ..schedule.graph.requested import toposort_effective
 from .observer import observing
-from .trace import user_line
+from .trace import warn
 
 
 class _LiveRef(weakref.ref[Any]):
@@ -73,14 +72,11 @@ def _warn_of_growth() -> None:
         _count_from = len(graph.nodes) + MOST_NODES - waiting
         return
     count, MOST_NODES = MOST_NODES, sys.maxsize
-    file, _, number = user_line().rpartition(":")
-    warnings.warn_explicit(
+    warn(
         f"more than {count:,} operations are recorded and not computed, and the latest is made here; "
         "what is carried from step to step (a running sum, a state) should be computed in each: "
         "call .realize() on it",
         RuntimeWarning,
-        file,
-        int(number or 0),
     )
 
 

@@ -25,8 +25,17 @@ class Observer:
     def value_is_read(self) -> None:
         """Python is about to read the value of a tensor."""
 
+    def spares_a_read(self) -> None:
+        """A method does without a value that it would read if nobody observed it."""
+
+    def runs(self) -> None:
+        """Kernels are about to run."""
+
+    def warns(self) -> None:
+        """The user is about to be warned."""
+
     def drew(self, seed: int, base: int, count: int) -> None:
-        """Random numbers are taken from the seed: `count` of them, the first being number `base`."""
+        """Random numbers are about to be taken: `count` of them, from number `base` of the seed on."""
 
     def random_state_is_read(self, seed: int, base: int) -> None:
         """Somebody asks where the random numbers stand."""
@@ -50,3 +59,11 @@ class _Observing(threading.local):
 
 
 observing = _Observing()
+
+
+def may_read() -> bool:
+    """Whether a method may read the values of tensors to choose how it computes: not while it is observed."""
+    if observing.by is None:
+        return True
+    observing.by.spares_a_read()
+    return False

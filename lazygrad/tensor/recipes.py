@@ -4,7 +4,8 @@ A method computes shapes, dtypes and broadcasts in Python, and makes a tensor fo
 comes of it follows from its *signature*: the shapes, dtypes and devices of tensors, the other arguments, and
 the modes and flags. A signature that was met a few times gets a recipe, and from then on the method's
 Python code does not run. The recipe is recorded on tensors that stand for the arguments, whose nodes nobody
-else makes, and it must make the very node that the method has made; else the signature has none.
+else makes, and it must make the very node that the method has made; else the signature has none. Nor has a
+method that reads values, draws random numbers, writes in place or warns: it is refused while it is recorded.
 
 Nodes are not even made until somebody asks for them (`schedule/calls.py`): a loop that computes the same
 again and again, and only reads what comes of it, never does.
@@ -15,6 +16,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -35,44 +37,34 @@ from . import sized_recipes
 from .indexing.addresses import with_origin
 from .live import note_deferred
 from .modes import mode
+from .observer import Observer, observing
 from .sized_recipes import Recorded
 from .storage import base_of, marked
 from .trace import user_line
 from .tracebacks import wraps_only
-from .views import as_new
+from .views import as_new, gives_views
 
-#: They give new values that follow from their arguments' forms; those without a name here may read values,
-#: draw random numbers, write, or give views.
-_NAMES = """
-    add sub mul div neg maximum minimum square sqrt rsqrt exp exp2 log log2 sin cos tanh abs reciprocal
-    sigmoid clamp relu relu6 leaky_relu elu gelu silu swish softplus where
-    __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __neg__ __pow__
-    __lt__ __le__ __gt__ __ge__ __eq__ __ne__ __invert__ __and__ __or__ __xor__
-    sum mean max min var std logsumexp argmax argmin
-    matmul dot linear mm bmm __matmul__ conv2d max_pool2d avg_pool2d layernorm rms_norm
-    softmax log_softmax embedding scaled_dot_product_attention
-    sparse_categorical_crossentropy cross_entropy nll_loss mse_loss l1_loss huber_loss binary_crossentropy
-    binary_crossentropy_logits
-"""
-NAMES = frozenset(_NAMES.split())
+#: They give a tensor itself where it is so already, else a value.
+_ITSELF_NAMES = "bfloat16 bool byte cast char double float half int long short type_as"
+_ITSELF = frozenset(_ITSELF_NAMES.split())
+#: What a method that may have a recipe is said to give.
+_TENSORS = re.compile(r"Tensor|Any|tuple\[Tensor(, Tensor|, \.\.\.)*\]")
 
 #: They give other looks at a tensor: at its memory, where it is in memory.
 _LOOK_NAMES = """
-    reshape permute transpose swapaxes flatten unflatten squeeze unsqueeze expand chunk split __getitem__
+    reshape permute transpose swapaxes flatten unflatten squeeze unsqueeze expand __getitem__
+    atleast_1d atleast_2d atleast_3d expand_as movedim reshape_as t
+    chunk diagonal dsplit hsplit narrow select shrink split tensor_split unbind unfold vsplit
 """
 LOOK_NAMES = frozenset(_LOOK_NAMES.split())
 #: Those that are called on memory with other numbers again and again.
-_CUTTING = frozenset(("chunk", "split", "__getitem__"))
-
-#: Whether a call of these draws no random numbers, and warns of nothing.
-_PLAINLY: dict[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]] = {
-    "scaled_dot_product_attention": lambda args, kwargs: not (args[4:5] or [kwargs.get("dropout_p")])[0],
-    "softmax": lambda args, kwargs: all(value is not None for value in (*args, *kwargs.values())),
-    "log_softmax": lambda args, kwargs: all(value is not None for value in (*args, *kwargs.values())),
-}
+_CUTTING_NAMES = """
+    __getitem__ chunk diagonal dsplit hsplit narrow select shrink split tensor_split unbind unfold vsplit
+"""
+_CUTTING = frozenset(_CUTTING_NAMES.split())
 
 #: A signature gets its recipe when it is met so often; so many have one.
-MEETINGS, MOST_KEPT = 3, 1024
+MEETINGS, MOST_KEPT = 3, 2048
 
 #: Signature → how its results are made; None where it has no recipe.
 _cached: dict[Any, Way | None] = {}
@@ -89,20 +81,25 @@ def forget() -> None:
 
 
 def by_recipe(compute: Callable[..., Any], tensor: type) -> Callable[..., Any] | None:
-    """The method, whose results, new values, come from recipes where its signature has one. None for a
-    method that has no recipes.
+    """The method, whose results come from recipes where its signature has one. None for a method that gives
+    no tensors, or the tensor that it changes.
     """
     name = compute.__name__
     if name in LOOK_NAMES:
         return _looking(compute, tensor)
-    if name not in NAMES:
+    makes_new = not gives_views(name)
+    gives_tensors = _TENSORS.fullmatch(compute.__annotations__.get("return", ""))
+    if not gives_tensors or not (makes_new or name in _ITSELF):
         return None
-    plainly = _PLAINLY.get(name)
+    return _valued(compute, tensor, makes_new)
+
+
+def _valued(compute: Callable[..., Any], tensor: type, makes_new: bool) -> Callable[..., Any]:
+    """A method that gives values. `makes_new`: they are none of its arguments, nor looks at them."""
+    name = compute.__name__
 
     @functools.wraps(compute)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if plainly is not None and not plainly(args, kwargs):
-            return as_new(compute(*args, **kwargs), tensor, (*args, *kwargs.values()))
         nodes: list[UOp] = []
         signature = _signature(name, args, kwargs, tensor, nodes)
         way = _cached.get(signature, _ABSENT)
@@ -112,14 +109,16 @@ def by_recipe(compute: Callable[..., Any], tensor: type) -> Callable[..., Any] |
             if way is None:
                 result = compute(*args, **kwargs)
                 if new is not None:
-                    _learn(_Method(compute, args, kwargs, tensor, nodes), new, result)
-                return as_new(result, tensor, (*args, *kwargs.values()) if kwargs else args)
+                    _learn(_Method(compute, args, kwargs, tensor, nodes, makes_new), new, result)
+                if makes_new:
+                    return as_new(result, tensor, (*args, *kwargs.values()) if kwargs else args)
+                return result
         if way.several:
             return _several(way, nodes, tensor)
         result = _result(way, 0, nodes, tensor)
         if result is None:
             (result,) = _made(way, nodes, tensor)
-        result._own = True
+        result._own = makes_new
         return result
 
     wraps_only(wrapper)  # type: ignore[arg-type]
@@ -129,6 +128,7 @@ def by_recipe(compute: Callable[..., Any], tensor: type) -> Callable[..., Any] |
 def _looking(compute: Callable[..., Any], tensor: type) -> Callable[..., Any]:
     """A method that gives other looks at its first argument: put off where that is, too."""
     name = compute.__name__
+    by_indices = _valued(compute, tensor, False)
 
     @functools.wraps(compute)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -143,7 +143,7 @@ def _looking(compute: Callable[..., Any], tensor: type) -> Callable[..., Any]:
         nodes: list[UOp] = []
         signature = _signature(name, args, kwargs, tensor, nodes)
         if len(nodes) > 1:
-            return compute(*args, **kwargs)  # a tensor of indices, or of what to keep: it may be read
+            return by_indices(*args, **kwargs)
         way = _cached.get(signature, _ABSENT)
         if not way:
             new = signature if way is _ABSENT else None
@@ -238,9 +238,10 @@ def _signature(
 ) -> tuple[Any, ...] | None:
     """What the result follows from, and the nodes of the tensors; None where that is not known."""
     overlay, changes = flags_state()
-    if overlay or mode.autocast is not None or mode.examples or mode.trusted:
+    if overlay or mode.examples or mode.trusted or mode.generators:
         return None
-    key: list[Any] = [name, changes, mode.grad, defaults["float"], defaults["int"]]
+    modes = mode.grad, mode.training, mode.autocast, observing.by is None
+    key: list[Any] = [name, changes, str(modes), defaults["float"], defaults["int"]]
     for value in args:
         kind = type(value)
         if kind in _PLAIN:  # as `_describe` has it
@@ -308,9 +309,14 @@ def _describe(value: Any, tensor: type, parts: list[Any], nodes: list[UOp]) -> b
     elif kind is tuple or kind is list:
         if all(type(part) is int for part in value):
             parts += (len(value), *value)
-        else:
-            parts.append(str(len(value)))
-            return kind is tuple and all(_describe_key(part, parts) for part in value)
+            return True
+        parts.append(str(len(value)))
+        for part in value:
+            if type(part) is tensor:
+                if not _describe(part, tensor, parts, nodes):
+                    return False
+            elif kind is list or not _describe_key(part, parts):
+                return False
     else:
         parts.pop()
         return _describe_key(value, parts)
@@ -342,12 +348,29 @@ def _describe_key(key: Any, parts: list[Any]) -> bool:
     return key is None or key is Ellipsis or kind is int
 
 
+class NotRecorded(Exception):
+    """A method does more than make nodes."""
+
+
+class _OnlyNodes(Observer):
+    """Refuses all that a recipe does not do."""
+
+    def _refuse(self, *_: Any, **named: Any) -> None:
+        raise NotRecorded
+
+    wrote = value_is_read = spares_a_read = runs = warns = _refuse
+    drew = random_state_is_read = random_state_is_set = is_trained = makes_gradients = _refuse
+
+
+_ONLY_NODES = _OnlyNodes()
+
+
 class _Method(NamedTuple):
     """A call of a method.
 
     tensor  the class of tensors
     nodes   of those among its arguments, in order, as its signature was made of them
-    looks   whether its results may be other looks at the first of them
+    looks   whether its results may be looks at them: other ones, or the values that these show
     """
 
     compute: Callable[..., Any]
@@ -355,7 +378,7 @@ class _Method(NamedTuple):
     kwargs: dict[str, Any]
     tensor: Any
     nodes: list[UOp]
-    looks: bool = False
+    looks: bool
 
     def recorded(self, numbers: Sequence[int] | None = None) -> Recorded | None:
         """The call on stand-ins for its tensors; None where what comes of it does not follow from its
@@ -368,7 +391,13 @@ class _Method(NamedTuple):
 
         args = [self._standing_in(value, others, stand_ins) for value in self.args]
         named = {key: self._standing_in(value, others, stand_ins) for key, value in self.kwargs.items()}
-        again = self.compute(*args, **named)
+        outer, observing.by = observing.by, _ONLY_NODES
+        try:
+            again = self.compute(*args, **named)
+        except NotRecorded:
+            return None
+        finally:
+            observing.by = outer
         results = self.values(again)
         if results is None:
             return None
@@ -412,6 +441,8 @@ class _Method(NamedTuple):
         results = result if type(result) is tuple else (result,)
         for each in results:
             if type(each) is not self.tensor or (each._storage is not None and not self.looks):
+                return None
+            if each._leaf or not each._device_known():
                 return None
             if each._requires_grad is not results[0]._requires_grad or any(each is arg for arg in self.args):
                 return None

@@ -91,7 +91,8 @@ class SizedRecipe:
             f"{_text(sizes.templates[after])} != {_text(sizes.templates[before])}" for after, before in moves
         ]
         self._shapes = sizes.function([shapes[place] for place in first.results], " and ".join(fits))
-        self._known = results_of(self._rows, given + len(self._constants), given, first.results)
+        rows_from = given + len(self._constants)
+        self._known = results_of(self._rows, rows_from, given, first.values(rows_from))
 
     def at(self, n: int) -> Recipe | None:
         """The recipe for a number."""
@@ -250,7 +251,8 @@ class Recorded(NamedTuple):
     def way(self) -> Way:
         """How the method makes its results."""
         recipe, inputs = self.recipe, len(self.inputs)
-        results = results_of(recipe.rows, inputs + len(recipe.constants), inputs, recipe.results)
+        first = inputs + len(recipe.constants)
+        results = results_of(recipe.rows, first, inputs, recipe.values(first))
         shapes = [shape_of(node) for node in self.nodes]
         return Way(recipe, None, shapes, results, self.tracks, self.several, bool(recipe.checks))  # type: ignore[arg-type]
 

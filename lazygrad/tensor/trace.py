@@ -11,6 +11,7 @@ import functools
 import os
 import sys
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from .arguments import FAILURES, explained
 from .autocasting import autocasting
 from .file_values import in_memory
 from .names import own_names, renamed_arguments
+from .observer import observing
 from .tracebacks import shorten, shows_all, wraps_only
 from .views import as_new, gives_views
 
@@ -61,6 +63,14 @@ def user_line() -> str:
     while frame is not None and not is_users(frame):
         frame = frame.f_back  # type: ignore[assignment]
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
+
+
+def warn(text: str, category: type[Warning]) -> None:
+    """Warn at the user's line."""
+    if observing.by is not None:
+        observing.by.warns()
+    file, _, number = user_line().rpartition(":")
+    warnings.warn_explicit(text, category, file, int(number or 0))
 
 
 def is_users(frame: types.FrameType) -> bool:

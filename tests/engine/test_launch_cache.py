@@ -228,6 +228,75 @@ def test_an_index_beyond_its_axis_is_told_and_nothing_is_written():
     kernelize.clear_templates()
 
 
+class Classifier:
+    """Words → classes, with statistics that a step writes between two checks of indices."""
+
+    def __init__(self):
+        self.table, self.norm, self.last = nn.Embedding(9, 4), nn.BatchNorm(4), nn.Linear(4, 3)
+        self.optimizer = nn.optim.Adam(nn.state.get_parameters([self.table, self.norm, self.last]))
+
+    def step(self, words, labels):
+        self.optimizer.zero_grad()
+        hidden = self.norm(self.table(Tensor(words, dtype=dtypes.int32)).mean(1)).relu()
+        loss = self.last(hidden).sparse_categorical_crossentropy(Tensor(labels, dtype=dtypes.int32))
+        loss.backward()
+        self.optimizer.step()
+        return loss.item()
+
+    def state(self):
+        return self.norm.running_mean.tolist(), self.norm.num_batches_tracked.item()
+
+
+WORDS, LABELS = [[1, 2], [3, 4], [5, 8]], [0, 1, 2]
+
+
+def test_a_step_that_checks_indices_and_writes_statistics_is_planned_once(planned):
+    with Tensor.train():
+        model = Classifier()
+        for _ in range(16):
+            model.step(WORDS, LABELS)
+        planned.clear()
+        for _ in range(6):
+            model.step(WORDS, LABELS)
+    assert not planned
+
+
+def test_a_step_that_checks_indices_and_writes_statistics_has_the_same_bits():
+    def loop():
+        Tensor.manual_seed(5)
+        with Tensor.train():
+            model = Classifier()
+            return [model.step(WORDS, LABELS) for _ in range(14)], model.state()
+
+    both(loop)
+
+
+@pytest.mark.parametrize("turns", [2, 14])
+def test_statistics_that_a_failed_step_has_written_are_written_once(turns):
+    """As where each kernel is planned: what needs no index that is out of range has been computed."""
+
+    def loop():
+        Tensor.manual_seed(5)
+        with Tensor.train():
+            model = Classifier()
+            for _ in range(turns):
+                model.step(WORDS, LABELS)
+            before = model.state()
+            with pytest.raises(IndexError, match="index 9"):  # the statistics need the row that there is not
+                model.step([[1, 2], [3, 9], [5, 8]], LABELS)
+            assert model.norm.running_mean.tolist() == before[0] or turns == 2
+            with pytest.raises(IndexError, match="index 7"):  # they do not need the class that there is not
+                model.step(WORDS, [0, 7, 2])
+            found = model.norm.running_mean.tolist()
+            assert found != before[0]
+            assert model.norm.running_mean.tolist() == found
+            return found
+
+    found = loop()
+    with Context(CACHELEVEL=0):
+        assert found == pytest.approx(loop())
+
+
 def test_counters_count_what_lists_run():
     x = Tensor([1.0, 2.0]).realize()
     counts = []

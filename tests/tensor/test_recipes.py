@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import math
 import sys
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import lazygrad
 from lazygrad import Context, Tensor, nn
 from lazygrad.config import TRACEMETA
 from lazygrad.ir import uop
@@ -68,9 +70,60 @@ def test_a_recipe_makes_the_node_that_the_method_makes(name: str) -> None:
     assert by_recipe.uop is method(*given).uop
 
 
-@pytest.mark.parametrize("name", sorted(recipes.NAMES))
-def test_only_methods_have_recipes(name: str) -> None:
-    assert callable(getattr(Tensor, name))
+SAID = {name: getattr(Tensor, name).__doc__ or "" for name in dir(Tensor) if not name.startswith("_")}
+EXAMPLES = {name: text for name, text in SAID.items() if ">>>" in text}
+NAMES: dict[str, Any] = {name: getattr(lazygrad, name) for name in lazygrad.__all__}
+NAMES |= {"Tensor": Tensor, "nn": nn, "lazygrad": lazygrad, "math": math, "inf": math.inf, "nan": math.nan}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_gives_the_same_however_often_it_is_run(name: str) -> None:
+    given = set()
+    for _ in range(recipes.MEETINGS + 2):
+        said: list[str] = []
+        Tensor.manual_seed(0)
+        example = doctest.DocTestParser().get_doctest(EXAMPLES[name], dict(NAMES), name, None, None)
+        doctest.DocTestRunner(verbose=True).run(example, out=said.append)
+        given.add("".join(said))
+    assert len(given) == 1
+
+
+COMMON = """
+    hardtanh log1p mish silu sinh asin logaddexp hypot atan2 sign round isnan celu softshrink norm cumsum
+    outer cast sort roll
+"""
+
+
+@pytest.mark.parametrize("name", COMMON.split())
+def test_what_is_called_often_runs_no_code_of_the_method(name: str) -> None:
+    x, y = numbers(4), numbers(4)
+    more = {"cast": ("int32",), "roll": (1,), **dict.fromkeys(("logaddexp", "hypot", "atan2", "outer"), (y,))}
+    given: tuple[Any, ...] = more.get(name, ())
+    for _ in range(8):
+        getattr(x, name)(*given)
+    assert calls_of(lambda: getattr(x, name)(*given)) <= 25
+
+
+def test_what_draws_warns_or_reads_is_called_each_time() -> None:
+    x = numbers(4) - 0.5
+    drawn = {tuple(x.bernoulli().tolist()) for _ in range(30)}
+    assert len(drawn) > 3
+    for _ in range(8):
+        with pytest.warns(UserWarning, match="say dim=0"):
+            x.softmax(None)
+    with Tensor.train():
+        assert len({tuple(x.dropout(0.5).tolist()) for _ in range(30)}) > 3
+    assert x.dropout(0.5).tolist() == x.tolist()
+    for turn in range(6):
+        assert Tensor([turn, 1, turn]).unique().tolist() == sorted({turn, 1})
+
+
+def test_an_operation_with_a_gradient_of_its_own_has_recipes() -> None:
+    x = numbers(4)
+    for turn in range(6):
+        y = (x + turn).log1p()
+        (found,) = y.sum().gradient(x)
+        assert found.tolist() == pytest.approx([1 / (1 + turn + each) for each in x.tolist()])
 
 
 def test_the_two_zeros_are_two_numbers() -> None:

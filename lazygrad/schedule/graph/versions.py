@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import itertools
-import weakref
 from collections.abc import Iterable
 
 from ...device import Buffer, Device, Devices
@@ -17,7 +16,7 @@ from ...ir.ops import MOVEMENT, Ops
 from ...ir.rewrite import transform
 from ...ir.uop import UOp, one_of_its_own
 from ...locks import table_lock, uninterrupted
-from ...shape.movement import below_movement, moved, movements_on, reshape, shrink
+from ...shape.movement import below_movement, forward_to, moved, movements_on, reshape, shrink
 from ...shape.rules import shape_of
 from ...shape.sizes import prod
 from .layouts import copied
@@ -205,18 +204,6 @@ def laid_with_order(node: UOp, target: MultiArg, turn: int | None = None) -> UOp
     if turn is not None:
         made.facts["send_order"] = turn
     return made
-
-
-def forward_to(node: UOp, replacement: UOp) -> None:
-    """Record where a node's value is held from now on."""
-    base = below_movement(replacement)
-    with table_lock:
-        node.facts["forwarded_to"] = replacement
-        known = base.facts.get("values")
-        if known is None:
-            base.facts["values"] = [weakref.ref(node)]
-        else:
-            base.facts["values"] = [*[ref for ref in known if ref() is not None], weakref.ref(node)]
 
 
 def _let_go(base: UOp, successor: UOp) -> None:

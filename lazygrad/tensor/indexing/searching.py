@@ -11,7 +11,7 @@ from ...shape import shape_text, vmax
 from ..creation import counting_dtype, index_dtype, iota
 from ..face import Tensor
 from ..modes import mode
-from ..observer import observing
+from ..observer import may_read
 from .addresses import trusted
 
 #: Up to this many candidates are compared one by one; more are sorted and searched.
@@ -197,7 +197,7 @@ class Searching(Tensor):
                 f"bincount needs a weight for each element of {shape_text(self.shape)}, "
                 f"not shape {shape_text(weights.shape)}"
             )
-        size, known = minlength, observing.by is None and not mode.examples
+        size, known = minlength, may_read() and not mode.examples
         if not known and minlength == 0:
             raise ValueError(
                 "bincount in a jit or under vmap: the number of counts would depend on the data; "

@@ -65,11 +65,10 @@ class _Stream:
     def take(self, count: int) -> tuple[int, int]:
         """(seed, base) of the next `count` numbers."""
         with self.lock:
-            base = self.base
+            seed, base = self.seed, self.base
+            if observing.by is not None:
+                observing.by.drew(seed, base, count)
             self.base = (base + count) % BASE_LIMIT
-            seed = self.seed
-        if observing.by is not None:
-            observing.by.drew(seed, base, count)
         return seed, base
 
 

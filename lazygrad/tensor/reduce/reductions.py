@@ -8,7 +8,6 @@ for 16-bit floats.
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from ...dtype import ConstType, default_int, dtypes, sum_acc_dtype, to_dtype
@@ -20,7 +19,7 @@ from ...shape import movement, prod, resolve_equal, shape_of, shape_text
 from ..creation import counting_dtype, index_dtype, iota
 from ..face import Tensor
 from ..signatures import Axis, DTypeLike
-from ..trace import user_line
+from ..trace import warn
 from ..transforms.constant import Flat
 
 
@@ -361,9 +360,8 @@ class Reductions(Tensor):
         if axis is not None:
             return axis
         implied = 0 if self.ndim in (0, 1, 3) else 1
-        file, _, number = user_line().rpartition(":")
         text = f"{name}(dim=None) of shape {shape_text(self.shape)} takes axis {implied}: say dim={implied}"
-        warnings.warn_explicit(text, UserWarning, file, int(number or 0))
+        warn(text, UserWarning)
         return implied
 
     def log_softmax(self, axis: int | None = -1, dtype: DTypeLike = None) -> Tensor:

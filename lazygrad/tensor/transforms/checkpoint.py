@@ -10,8 +10,8 @@ from ...gradient import expanded, filled
 from ...gradient import gradient as gradient_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp, toposort
-from ...schedule.graph.versions import forward_to
 from ...shape import movement
+from ...shape.movement import forward_to
 from ...shape.rules import shape_of
 from ..backward import Positions
 from ..computing import live_tensors
@@ -58,6 +58,8 @@ class _Begin:
     is_parameter  it is there all the time, so the second computation reads it as it is
     """
 
+    is_plain = False
+
     def __init__(self, is_parameter: bool) -> None:
         self.is_parameter = is_parameter
 
@@ -73,6 +75,8 @@ class _End:
 
     begins  how many nodes after the first stand for the arguments
     """
+
+    is_plain = False
 
     def __init__(self, begins: int) -> None:
         self.begins = begins

@@ -8,14 +8,14 @@ The result of `Function.apply` is a FUNCTION node. It has become (schedule/graph
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ...dtype import dtypes
+from ...dtype import DType, dtypes
 from ...gradient import filled
 from ...ir.ops import Ops
 from ...ir.uop import UOp
-from ...schedule.graph.versions import forward_to
+from ...shape.movement import forward_to
 from ...shape.rules import shape_of
 from ..face import Tensor
 from ..modes import enable_grad, mode, no_grad
@@ -94,8 +94,8 @@ class Function:
         if not recorded:
             return made
         parents = [arg if isinstance(arg, Tensor) else None for arg in args]
-        outputs = tuple(_recorded(context, parents, results, place) for place in range(len(results)))
         _let_go(context, inputs, results)
+        outputs = tuple(_recorded(context, parents, results, place) for place in range(len(results)))
         return outputs if isinstance(made, tuple) else outputs[0]
 
 
@@ -145,10 +145,17 @@ def _recorded(
         return result
     inputs = tuple(p for p in parents if p is not None)
     positions = tuple(i for i, parent in enumerate(parents) if parent is not None)
-    record = _Call(context, place, positions, len(parents), tuple(r.uop for r in results), type(result))
-    node = UOp(Ops.FUNCTION, result.dtype, (result.uop, *(t.uop for t in inputs)), record)
-    forward_to(node, result.uop)
+    record = _Call(context, place, positions, len(parents), len(results), type(result))
+    values = [each.uop for each in results]
+    node = _node_of(values[place], [*(values if len(values) > 1 else ()), *(t.uop for t in inputs)], record)
     return type(result)._make(node, *inputs)
+
+
+def _node_of(value: UOp, others: Iterable[UOp], record: _Call) -> UOp:
+    node = UOp(Ops.FUNCTION, value.dtype, (value, *others), record)
+    if "forwarded_to" not in node.facts:
+        forward_to(node, value)
+    return node
 
 
 class _Saved(NamedTuple):
@@ -183,10 +190,26 @@ def _let_go(context: Function, inputs: Sequence[Any], results: Sequence[Tensor])
     context._saved = tuple(saved(value) for value in context._saved)
 
 
-class _Call:
-    """The argument of a FUNCTION node: the call that made it, and which of its results this is.
+_PACKAGE = __name__.partition(".")[0] + "."
 
-    positions  for each source of the node after the first, which positional argument it was
+
+def _is_plain(value: Any) -> bool:
+    """Whether its text says all of a value: a number, a text, or which argument or result a tensor is."""
+    if type(value) is _Saved:
+        return value.node is None
+    if type(value) is tuple:
+        return all(map(_is_plain, value))
+    return value is None or type(value) in (int, bool, str, float, DType)
+
+
+class _Call:
+    """The argument of a FUNCTION node: the call that made it, and which of its results this is. The node's
+    sources are this result; all results, where there are several; the arguments that are tensors.
+
+    positions  for each of these arguments, which positional argument it was
+    results    how many there are
+    is_plain   whether the object that forward left keeps no tensor but arguments and results, and is of one
+               of lazygrad's own classes: calls that are alike in all else are equal
     """
 
     def __init__(
@@ -195,11 +218,21 @@ class _Call:
         place: int,
         positions: tuple[int, ...],
         arguments: int,
-        results: tuple[UOp, ...],
+        results: int,
         kind: type[Tensor],
     ) -> None:
         self.context, self.number, self.positions = context, place, positions
         self.arguments, self.results, self.kind = arguments, results, kind
+        ours = type(context).__module__.startswith(_PACKAGE)
+        self.is_plain = ours and all(map(_is_plain, vars(context).values()))
+        said = str(sorted(vars(context).items())) if self.is_plain else str(id(self))
+        self._key = type(context), place, positions, arguments, results, kind, said
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Call) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
 
     def __repr__(self) -> str:
         return f"<Function {type(self.context).__name__}>"
@@ -210,7 +243,7 @@ class _Call:
         context = self._restored(node)
         grads = [
             self._tensor(grad if place == self.number else filled(shape_of(result), result.dtype, 0.0))
-            for place, result in enumerate(self.results)
+            for place, result in enumerate(self._results(node))
         ]
         with enable_grad(), called(f"{name}.backward"):
             found = _method(type(context), "backward")(context, *grads)
@@ -220,11 +253,18 @@ class _Call:
                 f"{name}.backward must give one gradient (or None) for each of the {self.arguments} "
                 f"arguments of apply, not {len(answers)}"
             )
-        made: list[UOp | None] = [None]
-        for position, source in zip(self.positions, node.src[1:], strict=True):
+        arguments = self._arguments(node)
+        made: list[UOp | None] = [None] * (len(node.src) - len(arguments))
+        for position, source in zip(self.positions, arguments, strict=True):
             wanted = self.context.needs_input_grad[position]
             made.append(self._gradient(answers[position], source, position) if wanted else None)
         return tuple(made)
+
+    def _results(self, node: UOp) -> tuple[UOp, ...]:
+        return node.src[:1] if self.results == 1 else node.src[1 : 1 + self.results]
+
+    def _arguments(self, node: UOp) -> tuple[UOp, ...]:
+        return node.src[len(node.src) - len(self.positions) :]
 
     def _gradient(self, answer: Any, source: UOp, position: int) -> UOp | None:
         if answer is None:
@@ -250,17 +290,16 @@ class _Call:
             if value.node is not None:
                 return self._tensor(value.node, value.requires_grad)
             if value.result < 0:
-                return self._tensor(node.src[1 + self.positions.index(value.argument)], value.requires_grad)
+                source = self._arguments(node)[self.positions.index(value.argument)]
+                return self._tensor(source, value.requires_grad)
             if value.result == self.number:
                 return self._tensor(node)
             # another result: the FUNCTION node that it is, with the same sources
-            result = self.results[value.result]
+            result = self._results(node)[value.result]
             if not dtypes.is_float(result.dtype):
                 return self._tensor(result, False)
             call = _Call(self.context, value.result, self.positions, self.arguments, self.results, self.kind)
-            again = UOp(Ops.FUNCTION, result.dtype, (result, *node.src[1:]), call)
-            forward_to(again, result)
-            return self._tensor(again)
+            return self._tensor(_node_of(result, node.src[1:], call))
 
         context = copy.copy(self.context)
         for name, value in vars(context).items():

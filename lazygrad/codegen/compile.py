@@ -46,7 +46,7 @@ def stages(
     buffers = tuple(of_op(ast.toposort(), Ops.DEFINE_GLOBAL))
     job = Job(renderer, opts, applied, buffers, select_opts)
     form: Any = ast
-    nests = nests_of(ast)
+    nests = [ast] if ast.arg is None else nests_of(ast)
     if len(nests) > 1 and renderer.target.grid:
         raise NotImplementedError(f"a kernel of {len(nests)} nests of loops has no one grid to run on")
     if CHECK == 1:
@@ -90,8 +90,8 @@ def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = No
         spec = direct_spec(ast, renderer, program, applied)
     else:
         scheduled = forms["apply opts"]
-        name, cost, axes = scheduled.arg.name, estimate(forms["lower"]), kernel_axes(scheduled)
-        axes = () if has_nests(ast) else axes
+        name, cost = scheduled.arg.name, estimate(forms["lower"])
+        axes = kernel_axes(scheduled) if ast.arg is None or not has_nests(ast) else ()
         spec = ProgramSpec.of(name, renderer, program, applied, estimates=cost, axes=axes)
     _require_few_iterations(spec, renderer.target)
     stage_times["render"] = stage_times.get("render", 0.0) + time.perf_counter() - start

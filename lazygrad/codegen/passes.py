@@ -102,6 +102,7 @@ PAST_CACHES = Pass(
     LINEAR,
     "STOREs say so that write what no cache would keep until it is read",
     native=True,
+    targets=lambda target: bool(target.past_caches and target.memory.caches),
 )
 
 PREFETCHES = Pass(
@@ -111,6 +112,10 @@ PREFETCHES = Pass(
     "PREFETCHes ask for what is read once, or packed next, before it is needed",
     native=True,
     asks=frozenset((Ops.RANGE,)),
+    # where it was measured that it pays
+    targets=lambda target: bool(
+        target.memory.prefetched or target.memory.computing or target.memory.prefetches_tile
+    ),
 )
 
 # fmt: off
@@ -137,7 +142,10 @@ LEGALIZING = [
 ]
 
 PASSES = [
-    Pass("lower", lambda ast, job: disjoint_threads(lowered(ast), job.renderer.target), LOOPS,
+    Pass("lower",
+         lambda ast, job: (
+             disjoint_threads(lowered(ast), job.renderer.target) if job.renderer.target.grid else lowered(ast)
+         ), LOOPS,
          "no VIEW is left; every access is an INDEX, with a validity where it needs one"),
     Pass("apply opts", apply_job, SCHEDULED, "ranges are split and typed as the Opts say"),
     Pass("vectorize", lambda sink, job: vectorize(sink, job.renderer.target), VECTORS,

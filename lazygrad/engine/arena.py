@@ -92,8 +92,6 @@ def allocate_intermediates(items: Sequence[ScheduleItem], owner: object, lent: b
 
     lent  for the time of the schedule alone
     """
-    if len(items) < SHORTEST:
-        return None
     by_device: dict[str, list[Life]] = {}
     for life in _lives(items, owner):
         by_device.setdefault(life.buffer.device, []).append(life)

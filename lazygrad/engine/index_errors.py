@@ -18,25 +18,24 @@ from ..ir.uop import UOp
 from .frames import PACKAGE
 
 #: What has run on each device whose memory the host does not see, and was not looked at: memory → kernel.
-_waiting: dict[str, dict[ReportBuffer, UOp]] = {}
+unread: dict[str, dict[ReportBuffer, UOp]] = {}
 
 
 def note_launch(reports: ReportBuffer, ast: UOp) -> None:
     """A kernel was started on a device whose memory the host does not see."""
-    _waiting.setdefault(reports.device, {})[reports] = ast
+    if raise_found not in CompiledDevice.observers:
+        CompiledDevice.observers.append(raise_found)
+    unread.setdefault(reports.device, {})[reports] = ast
 
 
 def raise_found(device: str) -> None:
     """Raise IndexError if a kernel that has run on a device found an index out of range."""
-    waiting = _waiting.pop(device, None)
+    waiting = unread.pop(device, None)
     if not waiting:
         return
     problems = [problem for reports, ast in waiting.items() if (problem := problem_of(reports, ast))]
     if problems:
         raise problems[0]
-
-
-CompiledDevice.observers.append(raise_found)
 
 
 def problem_of(reports: ReportBuffer, ast: UOp) -> IndexError | ValueError | None:

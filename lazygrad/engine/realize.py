@@ -36,10 +36,10 @@ from ..schedule.graph.versions import latest, next_version
 from ..schedule.kernelize import kernelize, planning
 from ..schedule.kernels.items import ScheduleItem, create_schedule, output_count
 from ..schedule.readers import Pending
-from .arena import Arena, allocate_intermediates
+from .arena import SHORTEST, Arena, allocate_intermediates
 from .collectives import Flying, Hazards, agree, note_sent, start, text_of
 from .growing import make_ready
-from .index_errors import note_launch, problem_of, raise_found
+from .index_errors import note_launch, problem_of, raise_found, unread
 
 #: Called after each thing that ran: (item, name, seconds or None, operations, bytes).
 Observer = Callable[[ScheduleItem, str, "float | None", int, int], None]
@@ -136,7 +136,7 @@ def run_schedule(items: Sequence[ScheduleItem]) -> bool:
                     item.kernel.facts["runner"] = mark
         if len(items) > 1:
             prepare((item.bufs[0].device, item.ast) for item in items if item.ast.op not in TRANSFERS)
-        if not CHECK.value:
+        if len(items) >= SHORTEST and not CHECK.value:
             arena = allocate_intermediates(items, mark, lent=recording.note is not None)
         for position, item in enumerate(items):
             other = item.kernel.facts["runner"]
@@ -328,7 +328,7 @@ def _run_copy(item: ScheduleItem) -> None:
             copy_memory(into, target._buf, other, source._buf, target.nbytes)
         else:
             copy_one_after_another(item.ast, target, sources)
-    for device in {read.device for read in sources}:
+    for device in {read.device for read in sources} if unread else ():
         raise_found(device)
     seconds = time.perf_counter() - start
     GlobalCounters.kernel_count += 1
@@ -410,7 +410,8 @@ def bytes_on_host(buffer: Buffer) -> memoryview:
     start = time.perf_counter()
     view = buffer.as_buffer()
     seconds = time.perf_counter() - start
-    raise_found(buffer.device)
+    if unread:
+        raise_found(buffer.device)
     if Device[buffer.device].allocator._as_buffer(buffer._buf) is None:
         name = copy_name(Buffer("CPU", buffer.size, buffer.dtype), buffer)
         _note_plain("CPU", name, 2, seconds, buffer.nbytes)

@@ -7,6 +7,7 @@ each other for them, `sharding/` knows.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Container, Iterable, Sequence, Set
 from typing import Any, NamedTuple
 
@@ -72,7 +73,6 @@ class Sharding(NamedTuple):
     """What planning, and tensors on several devices, ask of it.
 
     separated        plain graphs that compute roots, behind a COLLECTIVE that comes before all of theirs
-    end_of_plan      all that belongs to a plan has been found
     not_found_again  a COLLECTIVE is planned: who makes it anew computes it anew
     take_planned     a digest of what all ranks plan alike, since this was asked last
     value_of         how a value that several devices hold lies: a MULTI of plain parts
@@ -86,7 +86,6 @@ class Sharding(NamedTuple):
     """
 
     separated: Callable[[Sequence[UOp], UOp | None], list[UOp]]
-    end_of_plan: Callable[[], None]
     not_found_again: Callable[[UOp], None]
     take_planned: Callable[[], bytes]
     value_of: Callable[[UOp], UOp]
@@ -101,6 +100,19 @@ class Sharding(NamedTuple):
 
 #: Who knows, once it is imported.
 SHARDING: list[Sharding] = []
+
+
+class PlanAtHand(threading.local):
+    """What a thread's plan leaves to be done at its end.
+
+    alone  COLLECTIVEs as they were before they named another one: who makes one of these again in the same
+           plan shall find it, and in no other
+    """
+
+    alone: tuple[UOp, ...] = ()
+
+
+at_hand = PlanAtHand()
 
 
 def sharding() -> Sharding:

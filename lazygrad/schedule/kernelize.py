@@ -127,7 +127,8 @@ class _Family:
 
 
 def _plan_and_bind(asked: Request, attempt: Attempt | None) -> None:
-    plain = without_checkpoints(asked)
+    marked = any("checkpointed" in node.facts for node in asked.order)
+    plain = without_checkpoints(asked) if marked else None
     if plain is not None and not _checkpoints_save(asked, plain):
         asked = plain
     if CACHELEVEL < 1:

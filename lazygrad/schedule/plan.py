@@ -35,7 +35,7 @@ from .horizontal_fusion.side_by_side import join_short_kernels
 from .kernels.assemble import assemble
 from .kernels.loops import plan_loop
 from .kernels.offsets import share_offsets
-from .kernels.order import order_kernels
+from .kernels.order import SHORTEST, order_kernels
 from .kernels.overlap import begin_early
 from .kernels.template import Template, verify_order
 from .kernels.writes import Writes
@@ -206,7 +206,7 @@ PLAN = [
         lambda template, job: begin_early(order_kernels(template)),
         "each kernel comes after what it needs, memory is free again early, and ranks begin early to send",
         verify_order,
-        when=lambda template, job: len(template.kernels) > 1,
+        when=lambda template, job: len(template.kernels) >= SHORTEST or template.sends,
     ),
     Pass(
         "keep to budget",
@@ -284,13 +284,11 @@ def job_for(asked: Request, fuse: bool, budget: int = 0) -> Job:
     return Job(target=target, prices=prices, fuse=fuse, budget=budget, views=parts)
 
 
-def _elsewhere() -> Renderer | None:
-    """What PLAN_FOR names."""
-    return _renderer_of(PLAN_FOR.value) if PLAN_FOR.value else None
-
-
 @functools.cache
-def _renderer_of(name: str) -> Renderer:
+def _renderer_of(name: str) -> Renderer | None:
+    """What PLAN_FOR names, if it names anything."""
+    if not name:
+        return None
     language, _, arch = name.partition(":")
     if language in RENDERERS and (":" not in name or re.fullmatch(r"cuda:sm_\d{2,3}[a-z]?", name)):
         return RENDERERS[language](arch)
@@ -300,13 +298,13 @@ def _renderer_of(name: str) -> Renderer:
 
 def target_of(device: str) -> Target:
     """What is planned for where kernels run on a device: what it has, unless PLAN_FOR names another one."""
-    other = _elsewhere()
+    other = _renderer_of(PLAN_FOR.value)
     return Device[device].target if other is None else other.target
 
 
 def _target_of(roots: Sequence[UOp]) -> tuple[Target, Prices | None]:
     """What the kernels are for, and what operations cost there."""
-    other = _elsewhere()
+    other = _renderer_of(PLAN_FOR.value)
     if other is not None:
         return other.target, prices_for(other)
     name = next((device_name(root) for root in roots if device_of(root) is not None), Device.DEFAULT)

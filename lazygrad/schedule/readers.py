@@ -9,7 +9,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..ir.walks import reached
 from ..shape.movement import below_movement
-from .extensions import SHARDING, on_several, sharding
+from .extensions import at_hand, on_several, sharding
 from .graph.in_memory import is_materialized
 from .graph.requested import Request, toposort_effective
 from .graph.versions import below_looks, effective, latest, memory_read
@@ -22,8 +22,9 @@ def add_readers(asked: Request, pending: Pending) -> Request:
     try:
         return _with_readers(asked, pending)
     finally:
-        for each in SHARDING:
-            each.end_of_plan()
+        for node in at_hand.alone:
+            sharding().not_found_again(node)
+        at_hand.alone = ()
 
 
 def _with_readers(asked: Request, pending: Pending) -> Request:

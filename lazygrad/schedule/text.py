@@ -113,7 +113,8 @@ def _placed(placed: Placed) -> Iterator[str]:
         yield f"{group.kind} {group.id} over {group.shape}"
         for node in group.stores:
             yield f"    stores {names[node]}: {placed.reasons.get(node, 'it is computed there anyway')}"
-        for node, nbytes in group.rows.really_staged(placed.home).items():
+        rows = {} if group.rows is None else group.rows.really_staged(placed.home)
+        for node, nbytes in rows.items():
             yield f"    keeps a row of {names[node]}: {nbytes} bytes"
 
 

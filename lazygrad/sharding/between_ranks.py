@@ -19,6 +19,7 @@ from ..ir.args import CollectiveArg, MultiArg
 from ..ir.mesh import mesh_axes, span_at
 from ..ir.ops import Ops
 from ..ir.uop import UOp, keep_origin, unintern
+from ..schedule.extensions import at_hand
 from ..schedule.graph.layouts import Ends, layout, spans_of, spans_to, with_ends, without_axis
 from ..schedule.graph.versions import effective, multi
 from ..shape.movement import below_movement, forward_to, permute, reshape
@@ -31,16 +32,13 @@ from .shards import of_greatest_sizes, of_sizes, part_of, stored
 class _Walk(threading.local):
     """A walk of this thread.
 
-    last   its last COLLECTIVE: the next one goes behind it
-    plan   the number of the plan that is being made, 0 outside of one
-    alone  COLLECTIVEs as they were before they named another one: who makes one of these again in the same
-           plan shall find it, and in no other
+    last  its last COLLECTIVE: the next one goes behind it
+    plan  the number of the plan that is being made, 0 outside of one
     """
 
     def __init__(self) -> None:
         self.last: UOp | None = None
         self.plan = 0
-        self.alone: list[UOp] = []
 
 
 _walk = _Walk()
@@ -63,13 +61,6 @@ def in_order(first: UOp | None = None) -> Iterator[Callable[[], UOp | None]]:
         _walk.last, _walk.plan = before
 
 
-def end_of_plan() -> None:
-    """All that belongs to a plan has been found."""
-    for node in _walk.alone:
-        not_found_again(node)
-    _walk.alone.clear()
-
-
 def not_found_again(node: UOp) -> None:
     """Where there are ranks, who makes a node anew shall compute it anew.
 
@@ -90,7 +81,7 @@ def behind_the_last(node: UOp) -> UOp:
     if _walk.last is not None:
         made = node.replace(src=(node.src[0], _walk.last))
         keep_origin(made, node)
-        _walk.alone.append(node)
+        at_hand.alone += (node,)
         forward_to(node, made)
         node = made
     node.facts["in_plan"] = _walk.plan

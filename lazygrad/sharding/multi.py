@@ -26,7 +26,7 @@ from ..schedule.graph.versions import effective, empty_buffer, in_shape, latest,
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
-from .between_ranks import end_of_plan, in_order, not_found_again
+from .between_ranks import in_order, not_found_again
 from .multi_rules import NO_RULE, RULES
 from .plan_agreement import digest_of, note_planned, take_planned
 from .rank_groups import groups_here
@@ -152,7 +152,6 @@ def _most(shape: Iterable[sint]) -> int:
 SHARDING.append(
     Sharding(
         separated,
-        end_of_plan,
         not_found_again,
         take_planned,
         value_of,

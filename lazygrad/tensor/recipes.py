@@ -77,6 +77,8 @@ def forget() -> None:
     """Forget every recipe."""
     _cached.clear()
     _met.clear()
+    _first.clear()
+    _grown.clear()
     sized_recipes.forget()
 
 
@@ -105,7 +107,7 @@ def _valued(compute: Callable[..., Any], tensor: type, makes_new: bool) -> Calla
         way = _cached.get(signature, _ABSENT)
         if not way:
             new = signature if way is _ABSENT else None
-            way = None if new is None else sized_recipes.find(new)
+            way = sized_recipes.find(new) if new is not None and new[0] in _grown else None
             if way is None:
                 result = compute(*args, **kwargs)
                 if new is not None:
@@ -147,7 +149,7 @@ def _looking(compute: Callable[..., Any], tensor: type) -> Callable[..., Any]:
         way = _cached.get(signature, _ABSENT)
         if not way:
             new = signature if way is _ABSENT else None
-            way = sized_recipes.find(new) if is_value and new is not None else None
+            way = sized_recipes.find(new) if is_value and new is not None and name in _grown else None
             if way is None:
                 result = compute(*args, **kwargs)
                 if new is not None:
@@ -449,6 +451,25 @@ class _Method(NamedTuple):
         return results or None
 
 
+#: Method → the signature that it was first called with. How its sizes grow is asked from a second one on.
+_first: dict[str, tuple[Any, ...]] = {}
+#: The methods with a second one.
+_grown: set[str] = set()
+
+
+def _is_first(signature: tuple[Any, ...]) -> bool:
+    """Whether a method was called with no other signature yet."""
+    name = signature[0]
+    if name in _grown:
+        return False
+    first = _first.setdefault(name, signature)
+    if first == signature:
+        return True
+    sized_recipes.visit(first)
+    _grown.add(name)
+    return False
+
+
 def _learn(method: _Method, signature: tuple[Any, ...], result: Any, sized: bool = True) -> None:
     """A call gave this result, and there was no recipe. `sized`: it may be one of those that grow."""
     due = _met.is_due(signature)
@@ -456,6 +477,8 @@ def _learn(method: _Method, signature: tuple[Any, ...], result: Any, sized: bool
     if results is None:
         if due:
             _keep(signature, None)
+        return
+    if sized and not due and _is_first(signature):
         return
     made, nodes = [each._uop for each in results], plain(method.nodes)
     if due:

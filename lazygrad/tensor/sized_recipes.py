@@ -338,8 +338,8 @@ def find(signature: tuple[Any, ...]) -> Way | None:
     return None
 
 
-def note(signature: Sequence[Any], nodes: Sequence[UOp], made: list[UOp], record: Record) -> None:
-    """A method was called, and there was no recipe: `made` is what it made of these nodes."""
+def _family_of(signature: Sequence[Any]) -> tuple[_Family, tuple[int, ...]]:
+    """The family of a signature, new if need be, and its numbers."""
     key, numbers = split_sizes(signature)
     family = _families.get(key)
     if family is None:
@@ -347,6 +347,18 @@ def note(signature: Sequence[Any], nodes: Sequence[UOp], made: list[UOp], record
             for old in list(_families)[: MOST_FAMILIES // 2]:
                 _families.pop(old, None)
         family = _families[key] = _Family()
+    return family, numbers
+
+
+def visit(signature: Sequence[Any]) -> None:
+    """A method was called with this signature before any other."""
+    family, numbers = _family_of(signature)
+    family.visited = {**family.visited, numbers: None}
+
+
+def note(signature: Sequence[Any], nodes: Sequence[UOp], made: list[UOp], record: Record) -> None:
+    """A method was called, and there was no recipe: `made` is what it made of these nodes."""
+    family, numbers = _family_of(signature)
     if family.failed >= MOST_FAILED or numbers in family.visited:
         return
     growth = _growth_of(family, numbers)

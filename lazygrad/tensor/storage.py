@@ -1,4 +1,4 @@
-"""Which tensors share memory, and what a write means (docs/design.md, *Writing*).
+"""Which tensors share memory, and what a write means (docs/internals/writing.md).
 
 A buffer's contents at one time are a *version*: a BUFFER node, or an ASSIGN that will write one. Versions are
 values and never change; a write makes the next one. `Storage` joins the tensors that are views of the same

@@ -133,9 +133,9 @@ class OnePasses:
 
     def pattern(self, node: UOp, found: Operands) -> OnePass | None:
         """How the kernel of a value is done in one pass of these; None where the rule is silent."""
-        group = Group(0, shape_of(node), "one pass", None, self.target)
+        group = Group(0, shape_of(node), "one pass", None)
         group.inside, group.views = frozenset(found.inside), found.views()
-        other = Group(1, (), "kernel", None, self.target)
+        other = Group(1, (), "kernel", None)
         homes = {node: group, **dict.fromkeys(found.read, other), **dict.fromkeys(found.beside, group)}
         outputs = [node, *found.beside]
         builder = AstBuilder(group, homes, lambda base: base, numel, len(outputs))

@@ -82,8 +82,6 @@ def exchanged_bytes(loops: Loops, warps: int) -> int:
 
 def _exceeded(loops: Loops, target: Target) -> str:
     """Why a workgroup of the target cannot run these loops; "" where it can."""
-    if not target.grid:
-        return ""
     threads = threads_of(loops)
     most = min(target.group_threads, target.group_sizes[0])
     if threads > most:

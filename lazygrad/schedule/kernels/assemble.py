@@ -181,7 +181,7 @@ class _Assembler:
         ended = self.writes.readers_of.get(number, ())
         made.after_readers_of = [self.walk[version] for version in ended if version in self.walk]
         made.boundaries = tuple([self._boundary(group, *target) for target in targets])
-        if group is not None:
+        if group is not None and group.rows is not None:
             rows = group.rows.really_staged(self.placed.home)
             made.staged = tuple([StagedValue(size, node.facts.get("origin")) for node, size in rows.items()])
         return made

@@ -11,7 +11,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-from ...ir.ops import Ops
 from .template import Template
 
 #: Fewer kernels have next to nothing to choose.
@@ -30,7 +29,7 @@ def order_kernels(template: Template) -> Template:
     given = list(range(len(before)))
     depth = template.depth_first([template.maker_of[output] for _, output in template.results])
     orders = [given, depth, _freeing_early(given, before, memory), _freeing_early(depth, before, memory)]
-    if any(kernel.ast.op is Ops.COLLECTIVE for kernel in template.kernels):
+    if template.sends:
         # what comes from others is kept until it is summed up
         orders.insert(0, _freeing_early(depth, before, memory, LITTLE))
     best = min(orders, key=lambda order: _most(order, memory))

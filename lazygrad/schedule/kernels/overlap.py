@@ -20,7 +20,7 @@ AHEAD = 2
 
 def begin_early(template: Template) -> Template:
     """The same kernels, where COLLECTIVEs begin early and are needed late."""
-    if not any(kernel.ast.op is Ops.COLLECTIVE for kernel in template.kernels):
+    if not template.sends:
         return template
     order = _Overlap(template).order()
     return template if order == list(range(len(order))) else template.ordered(order)

@@ -212,6 +212,11 @@ class Template:
             found.append(list(dict.fromkeys([*named, *sorted(self.maker_of[made] for made in kernel.after)])))
         return found
 
+    @property
+    def sends(self) -> bool:
+        """Whether ranks send each other something."""
+        return any(kernel.ast.op is Ops.COLLECTIVE for kernel in self.kernels)
+
     def touching(self) -> dict[Output, set[int]]:
         """Fresh outputs that no node of the graph becomes → the kernels that touch them.
 

@@ -11,7 +11,6 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape.sizes import vmax
 from ...shape.tracker import ShapeTracker
-from ...target import Target
 from ..graph.indices import Indices, size_of
 from .staged_rows import Rows
 
@@ -39,9 +38,7 @@ class Group:
         "views",
     )
 
-    def __init__(
-        self, number: int, shape: tuple[sint, ...], kind: str, device: str | None, target: Target
-    ) -> None:
+    def __init__(self, number: int, shape: tuple[sint, ...], kind: str, device: str | None) -> None:
         self.id = number
         #: where it stores; None: of numbers alone, that no kernel of a device reads
         self.device = device
@@ -66,7 +63,8 @@ class Group:
         #: the loop that SCANs of this kernel run along, inside of all others
         self.scanned: UOp | None = None
         self.heavy = 0
-        self.rows = Rows(self.ranges, target)
+        #: the rows that it keeps, where a value is needed by several of its loops
+        self.rows: Rows | None = None
         #: how many operations, and which memory, what it stores asks for
         self.ops, self.reads = 0, frozenset[UOp]()
         #: how many values it reads that are stored though they need not be

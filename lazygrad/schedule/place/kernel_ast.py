@@ -90,7 +90,7 @@ class AstBuilder:
     ) -> None:
         self.group, self.home, self.where, self.sizes = group, home, where, sizes
         self.checked = checked
-        self.rows = group.rows.axes(home)
+        self.rows = {} if group.rows is None else group.rows.axes(home)
         self.outputs = outputs
         self.inputs: dict[Any, UOp] = {}
         self.binds: dict[UOp, UOp] = {}

@@ -38,6 +38,7 @@ from ..rewrite.moments import Moment
 from ..rewrite.plain import PlainGraph
 from ..rewrite.split_reduce import ENOUGH_ON_A_GRID
 from .group import Group
+from .staged_rows import Rows
 from .weights import ONCE, Weights, operations_on, sums_rows, widens_memory
 
 # What recomputing is held against: a trip of each element through memory (`Memory.trip`) and one more kernel
@@ -250,7 +251,7 @@ class Placement:
         ((indices, times),) = tuples.items()
         count = numel(node)
         free = free_ranges(indices)
-        if not free.isdisjoint(group.rows.fillings):
+        if group.rows is not None and not free.isdisjoint(group.rows.fillings):
             return "a row is kept of what is made of this reduce"
         outputs = frozenset(r for r in group.ranges if r.op is Ops.RANGE)
         work = count * (numel(node.src[0]) // max(count, 1))
@@ -380,6 +381,8 @@ class Placement:
         found: dict[Group, int] = {}
         for group, tuples in self.uses[node].items():
             if len(tuples) > 1 and group.kind == "kernel" and group.scanned is None:
+                if group.rows is None:
+                    group.rows = Rows(group.ranges, self.target)
                 axis = group.rows.axis(node, tuples, self.must)
                 if axis is not None and yes_or_no("keep_row", near(node), True, lambda: True):
                     found[group] = axis
@@ -391,6 +394,7 @@ class Placement:
         self.counter += 1
         filling = UOp(Ops.RANGE, at[axis].dtype, at[axis].src, RangeArg(-self.counter, AxisType.LOOP))
         group.order[filling] = times
+        assert group.rows is not None  # `_rows` has asked it
         return {group.rows.keep(node, at, axis, filling): times}
 
     def _claim(self, group: Group, along: UOp) -> None:
@@ -446,7 +450,7 @@ class Placement:
                     self._add_edges(group, uses)
                     self._use_sources(node, group, group.ranges, group.points())
                     return
-        group = Group(len(self.groups), shape, kind, device, self.target)
+        group = Group(len(self.groups), shape, kind, device)
         group.nest([r for r in group.ranges if r.op is Ops.RANGE])
         self.groups.append(group)
         self._take(node, group)

@@ -225,7 +225,8 @@ def plain(asked: Request, target: Target, choose: bool = False) -> PlainGraph:
         else:
             made = _on(node, src)
             if node.op in _IN_MEMORY:
-                made = JOINS.made(made) or MEMORY.made(made) or made
+                joins = JOINS.made(made) if len(made.src) > 2 else None
+                made = joins or MEMORY.made(made) or made
         if made not in src:  # else a DETACH, say, whose source stays the user's other call's
             keep_origin(made, node)
         value[node] = made

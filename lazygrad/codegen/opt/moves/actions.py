@@ -113,7 +113,7 @@ class Action(Protocol):
 #: Kind of optimization → what it does, and, where a grid of threads takes it another way, what it does there.
 ACTIONS: dict[OptOps, Action] = {}
 GRID_ACTIONS: dict[OptOps, Action] = {}
-#: Why a target cannot run loops, "" where it can: asked after each Opt.
+#: Why a grid cannot run loops, "" where it can: asked after each Opt.
 LIMITS: list[Callable[[Loops, Target], str]] = []
 _A = TypeVar("_A", bound=type)
 
@@ -165,7 +165,7 @@ def apply_opt(loops: Loops, each: Opt, target: Target) -> Loops:
             require(amount > 0, f"the size {size_text(axis.size)} is not known: give an amount")
         action.check(loops, axis, amount, target)
         changed = action.apply(loops, axis, amount, target)
-        for limit in LIMITS:
+        for limit in LIMITS if target.grid else ():
             too_much = limit(changed, target)
             require(not too_much, too_much)
         return changed

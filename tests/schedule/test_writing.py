@@ -1,4 +1,4 @@
-"""The rules of writing (docs/internals/writing.md): what was recorded before a write reads what was there before it."""
+"""The rules of writing (docs/internals/writing.md): what was recorded before a write reads what was there."""
 
 from __future__ import annotations
 

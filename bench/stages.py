@@ -24,7 +24,6 @@ from lazygrad.device import GlobalCounters
 from lazygrad.engine import realize as engine
 from lazygrad.programs import runners
 from lazygrad.programs.runners import clear_programs
-from lazygrad.schedule.kernelize import clear_templates
 from lazygrad.tensor import computing
 
 #: The columns of the table, in the order in which a value passes through them.
@@ -162,5 +161,4 @@ def measure(work: Callable[[], Any]) -> Sample:
 
 def forget() -> None:
     """Empty the caches of schedules and programs, so that everything is done again."""
-    clear_templates()
     clear_programs()

@@ -82,9 +82,7 @@ def _forget_targets(before: dict[str, Any] | None = None) -> dict[str, Any]:
     """
     from lazygrad.device import Device
     from lazygrad.programs.runners import clear_programs
-    from lazygrad.schedule.kernelize import clear_templates
 
-    clear_templates()
     clear_programs()
     found = {}
     for name in Device.opened():

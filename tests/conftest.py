@@ -316,9 +316,9 @@ def same_state_after(request: pytest.FixtureRequest) -> Iterator[None]:
     if config and flags:
         for name in set(config.ContextVar.all) - {flag.name for flag in flags}:
             del config.ContextVar.all[name]  # a flag that a test has made
-    planning = sys.modules.get("lazygrad.schedule.kernelize")
-    if planning:
-        planning.clear_templates()  # else a number that was another in another test is an argument
+    memo = sys.modules.get("lazygrad.memo")
+    if memo:
+        memo.forget_all()  # else a number that was another in another test is an argument
     device = sys.modules.get("lazygrad.device")
     if device:
         forget_devices_of_tests(device.Device)

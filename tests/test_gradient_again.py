@@ -4,13 +4,14 @@ import pytest
 
 from lazygrad import Tensor
 from lazygrad.gradient import again
+from lazygrad.memo import forget_all
 
 
 @pytest.fixture(autouse=True)
 def forgotten():
-    again.forget()
+    forget_all()
     yield
-    again.forget()
+    forget_all()
 
 
 def slope(x: float, weight: Tensor, factor: float = 3.0) -> float:

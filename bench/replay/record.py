@@ -17,7 +17,6 @@ from lazygrad.ir.text import linear_text
 from lazygrad.ir.uop import UOp
 from lazygrad.programs.runners import clear_programs
 from lazygrad.renderer import Renderer
-from lazygrad.schedule.kernelize import clear_templates
 from lazygrad.schedule.kernels.items import ScheduleItem
 
 from .corpus import PROGRAMS, RANDOM, random_kernels
@@ -65,7 +64,6 @@ def seen(run: Callable[[], Any], renderer: Renderer) -> list[Seen]:
         found.append(Seen(item.ast, {"memory": memory, **_why(item)}))
 
     Device.register(KIND, lambda name: ReplayDevice(name, renderer))
-    clear_templates()
     clear_programs()
     try:
         with Context(DEV=KIND, CACHELEVEL=0), observe_kernels(see):

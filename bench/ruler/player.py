@@ -80,7 +80,6 @@ def _decisions(case: Case) -> list[dict[str, Any]]:
     """The decisions of the case but for Opts: name, structure, the answer, and others that are legal."""
     from lazygrad.decisions import Decided, observers, text_of
     from lazygrad.programs.runners import clear_programs
-    from lazygrad.schedule.kernelize import clear_templates
 
     found: dict[tuple[str, str], dict[str, Any]] = {}
 
@@ -97,7 +96,6 @@ def _decisions(case: Case) -> list[dict[str, Any]]:
             "others": others,
         }
 
-    clear_templates()
     clear_programs()
     observers.append(see)
     try:

@@ -17,6 +17,7 @@ from ..dtype import PtrDType
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import table_lock, uninterrupted
+from ..memo import Memo
 from ..schedule.graph.versions import effective, in_shape, version_on
 from ..schedule.kernels.items import ScheduleItem, create_schedule
 from ..schedule.keys.growth import STAYS, Growth, Polynomial, polynomial
@@ -24,8 +25,6 @@ from ..shape.movement import forward_to
 from ..shape.rules import shape_of
 from ..shape.sizes import prod, vmax
 
-#: So many structures are known at a time.
-MOST_KNOWN = 256
 #: Bytes of data from the host that are copied before a list runs.
 MOST_COPIED_BYTES = 1 << 16
 
@@ -121,12 +120,7 @@ class Growing:
         return True
 
 
-_known: dict[Any, Growing] = {}
-
-
-def forget() -> None:
-    """Forget every list."""
-    _known.clear()
+_known: Memo[Any, Growing] = Memo(256)
 
 
 def find(graph: Graph) -> tuple[Growing, tuple[int, ...]] | None:
@@ -150,10 +144,7 @@ def find(graph: Graph) -> tuple[Growing, tuple[int, ...]] | None:
         return None
     known = _known.get(graph.shape)
     if known is None:
-        if len(_known) >= MOST_KNOWN:
-            for old in list(_known)[: MOST_KNOWN // 2]:
-                _known.pop(old, None)
-        known = _known[graph.shape] = Growing()
+        known = _known.keep(graph.shape, Growing())
     return known, tuple(sizes)
 
 

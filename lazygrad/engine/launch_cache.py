@@ -27,6 +27,7 @@ from ..dtype import const_bits
 from ..ir.ops import SIZED, Ops
 from ..ir.uop import UOp, keep_origin
 from ..locks import table_lock, uninterrupted
+from ..memo import Memo
 from ..schedule import kernelize
 from ..schedule.calls import DEFERRED, Call, plain
 from ..schedule.graph.versions import (
@@ -46,7 +47,6 @@ from ..schedule.keys.split_sizes import may_be_size
 from ..schedule.plan import pass_observers
 from ..schedule.readers import Pending, open_or_planned
 from ..shape.movement import forward_to
-from ..shape.recipe import Meetings
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
 from . import growing_lists
@@ -58,8 +58,8 @@ from .realize import allocate_empty, observers, recording, run_item
 from .realize import realize as realize_planned
 from .replay import Replay
 
-#: A structure is kept at so many meetings, and at most so many are.
-MEETINGS, MAX_KEPT = 3, 256
+#: A structure is kept at so many meetings.
+MEETINGS = 3
 #: Longer lists (bytes and operations of all kernels) gain nothing, and would hold the lock for long.
 MOST_BYTES, MOST_OPS = 1 << 26, 1 << 28
 #: Bytes that a list may keep for what is in between.
@@ -70,18 +70,7 @@ MOST_COPIED_BYTES = 1 << 16
 MOST_NODES = 20_000
 
 #: Structure → its list, ready; None: it is planned each time.
-_ready: dict[Any, _Ready | OfCalls | None] = {}
-_met = Meetings(MEETINGS)
-
-
-def forget() -> None:
-    """Forget every list."""
-    _ready.clear()
-    _met.clear()
-    growing_lists.forget()
-
-
-kernelize.also_forgotten.append(forget)
+_ready: Memo[Any, _Ready | OfCalls | None] = Memo(256, MEETINGS)
 
 
 def realize(roots: Sequence[UOp], pending: Pending, made_of: _Graph | None = None) -> None:
@@ -113,7 +102,7 @@ def realize(roots: Sequence[UOp], pending: Pending, made_of: _Graph | None = Non
                             if growing_lists.make(graph, *sized, planned, below, run_item, _ready_at_once):
                                 _keep_for(made_of, graph, sized[0].ready, sized[0])
                                 return
-                        elif _met.is_due(graph.key):
+                        elif _ready.is_due(graph.key):
                             kernelize.kernelize(roots, pending, make_ready)
                             found = _cached(graph, create_schedule([latest(root) for root in roots]))
                             if found is not None and any(found.early):
@@ -147,8 +136,7 @@ def _keep_for(calls: _Graph | None, graph: _Graph, ready: Any, growing: growing_
         if sized is not None:
             learn_sizes(found, *sized, growing, graph)
     elif calls.bound == graph.bound:
-        _make_room()
-        _ready[calls.key] = found
+        _ready.keep(calls.key, found)
 
 
 #: Whether a flag asks to look at each kernel, or to keep nothing.
@@ -466,19 +454,12 @@ class _Ready:
                 forward_to(value, reshaped_memory(node, shape) if is_whole else in_shape(node, shape))
 
 
-def _make_room() -> None:
-    """Forget the older half of the lists, if there are too many."""
-    if len(_ready) >= MAX_KEPT:
-        for old in list(_ready)[: MAX_KEPT // 2]:
-            _ready.pop(old, None)
-
-
 def _cached(graph: _Graph, items: Sequence[ScheduleItem]) -> _Ready | None:
     """The list of a graph that is planned and has not run, from now on kept; None, kept too, where it may not
     be.
     """
-    _make_room()
-    made = _ready[graph.key] = _ready_for(graph, items)
+    made = _ready_for(graph, items)
+    _ready.keep(graph.key, made)
     return made
 
 
@@ -651,6 +632,3 @@ def _has_native_loop(item: ScheduleItem) -> bool:
     if item.ast.op is Ops.COPY:
         return where[0].replayer() is not None and item.bufs[1].device == "NPY"
     return item.ast.op is not Ops.COLLECTIVE and all(device.replayer() is not None for device in where)
-
-
-kernelize.also_forgotten.append(forget)

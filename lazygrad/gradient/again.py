@@ -7,7 +7,6 @@ from a list; no rule runs.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,22 +14,15 @@ from ..config import flags_state
 from ..dtype import const_bits
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..memo import Memo
 from ..shape.movement import below_movement
-from ..shape.recipe import MOST_ROWS, ONE_OF_A_KIND, Meetings, Recipe
+from ..shape.recipe import MOST_ROWS, ONE_OF_A_KIND, Recipe
 from .walk import gradient
 
-#: A structure gets its recipe when it is met so often; so many have one.
-MEETINGS, MOST_KEPT = 3, 128
-
+#: A structure gets its recipe when it is met so often.
+MEETINGS = 3
 #: Structure → (its recipe, the places of the targets that have a gradient); None where it has none.
-_cached: dict[Any, tuple[Recipe, list[int]] | None] = {}
-_met = Meetings(MEETINGS)
-
-
-def forget() -> None:
-    """Forget every recipe."""
-    _cached.clear()
-    _met.clear()
+_cached: Memo[Any, tuple[Recipe, list[int]] | None] = Memo(128, MEETINGS)
 
 
 def gradient_again(root: UOp, grad: UOp, targets: Iterable[UOp], order: Sequence[UOp]) -> dict[UOp, UOp]:
@@ -42,7 +34,7 @@ def gradient_again(root: UOp, grad: UOp, targets: Iterable[UOp], order: Sequence
     known = _cached.get(key, _ABSENT)
     if known is _ABSENT:
         found = gradient(root, grad, targets, order)
-        if _met.is_due(key):
+        if _cached.is_due(key):
             _keep(key, found, grad, order)
         return found
     if known is None:
@@ -82,12 +74,9 @@ def _structure(grad: UOp, targets: Sequence[UOp], order: Sequence[UOp]) -> tuple
 
 
 def _keep(key: Any, found: dict[UOp, UOp], grad: UOp, order: Sequence[UOp]) -> None:
-    if len(_cached) >= MOST_KEPT:
-        for old in list(itertools.islice(_cached, MOST_KEPT // 2)):
-            _cached.pop(old, None)
     recipe = Recipe.of(list(found.values()), [*order, grad])
     if recipe is None or recipe.checks:
-        _cached[key] = None
+        _cached.keep(key, None)
         return
     number = {node: place for place, node in enumerate(order)}
-    _cached[key] = recipe, [number[target] for target in found]
+    _cached.keep(key, (recipe, [number[target] for target in found]))

@@ -34,6 +34,7 @@ class Ops(IntMember):
     CONTIGUOUS = 14
     DETACH = 15
     FUNCTION = 9
+    DEFERRED = 93
     MULTI = 16
     ASSIGN = 66
     KERNEL = 17
@@ -401,6 +402,7 @@ OPS: dict[Ops, OpInfo] = {
     Ops.CUSTOM: OpInfo(Kind.DATA, None),
     Ops.LOOP: OpInfo(Kind.DATA, None),
     **dict.fromkeys((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.MULTI, Ops.BIND, Ops.IOTA, Ops.CONST), _DATA),
+    Ops.DEFERRED: _DATA,  # a call of a method whose node is not made yet (schedule/calls.py)
     **dict.fromkeys((Ops.VIEW, Ops.LOAD, Ops.STAGE, Ops.ONE_PASS, Ops.INDEX, Ops.SPECIAL), _DATA),
     **dict.fromkeys((Ops.DEFINE_VAR, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_ACC), _DATA),
     **dict.fromkeys((Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT, Ops.WMMA, Ops.SHUFFLE), _DATA),

@@ -22,8 +22,9 @@ from ..events import listeners, tell
 from ..garbage import uncollected
 from ..ir.loop import LoopPlan
 from ..ir.uop import UOp
+from ..memo import Memo, forget_all
 from ..renderer import ProgramSpec
-from ..schedule.kernelize import forget_more, planning
+from ..schedule.kernelize import planning
 from .background import background
 from .loops import loop_program
 from .stored import load_program, store_program
@@ -43,7 +44,7 @@ class Runner:
 
 Key = tuple[str, UOp, tuple[Any, ...]]
 #: (kind of device, AST, flags that change code) → (spec, binary)
-_compiled: dict[Key, tuple[ProgramSpec, bytes]] = {}
+_compiled: Memo[Key, tuple[ProgramSpec, bytes]] = Memo(1024)
 #: the same with the device's full name → Runner
 method_cache: dict[Key, Runner] = {}
 #: So many programs are kept: those that a capture holds stay beside them. One takes some 80 KB and
@@ -83,9 +84,8 @@ class Build:
         runner = Runner(self.spec, lib, program, self.spec.vars)
         _count("load", start)
         if self.keeps:
-            _make_room(_compiled)
+            _compiled.keep((self.device.kind, *self.key[1:]), (self.spec, lib))
             _forget_unused()
-            _compiled[self.device.kind, *self.key[1:]] = (self.spec, lib)
             runner = method_cache.setdefault(self.key, runner)
         return runner
 
@@ -206,13 +206,6 @@ def _forget_unused() -> None:
             runner.counted = runner.runs
 
 
-def _make_room(kept: dict[Key, Any]) -> None:
-    """Forget the older half of what is full; what of it is still used is loaded or made again."""
-    if len(kept) >= MAX_PROGRAMS:
-        for key in list(kept)[: len(kept) // 2]:
-            kept.pop(key, None)
-
-
 def _flags() -> tuple[Any, ...]:
     return tuple([flag.value for flag in ContextVar.of_code])
 
@@ -276,9 +269,8 @@ def clear_programs() -> None:
     for build in list(_builds.values()):
         build.keeps = False
     _builds.clear()
-    _compiled.clear()
     method_cache.clear()
-    forget_more()
+    forget_all()
 
 
 if hasattr(os, "register_at_fork"):

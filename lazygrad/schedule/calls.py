@@ -19,8 +19,7 @@ from ..locks import table_lock
 from ..shape.movement import forward_to
 from ..shape.recipe import Recipe
 
-#: The op of a call, which no node has.
-DEFERRED: Any = "deferred"
+DEFERRED = Ops.DEFERRED  # a plain name: every argument asks for it
 
 #: After so many calls of a recipe whose nodes were asked for, with none between that a list computed, no
 #: call of it is put off any more: that would be a detour.

@@ -27,6 +27,7 @@ from ..ir.spec import TENSOR, verify
 from ..ir.uop import UOp, keep_origin
 from ..ir.walks import of_op
 from ..locks import uninterrupted
+from ..memo import Memo
 from ..shape.movement import below_movement, forward_to
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
@@ -63,9 +64,7 @@ plan_observers: list[Callable[[Sequence[UOp]], None]] = []
 #: Called with all that is planned with it, after that.
 collected_observers: list[Callable[[Request], None]] = []
 
-_families: dict[Any, _Family] = {}
-#: So many plans are kept; above them the older half goes.
-MAX_FAMILIES = 1024
+_families: Memo[Any, _Family] = Memo(1024)
 
 
 #: Makes ready what was planned for many sizes: the kernels, how sizes follow from a number, and the number.
@@ -147,10 +146,7 @@ def _template_of(asked: Request, key: Any, numbers: tuple[Any, ...]) -> tuple[Te
     """The plan of a structure, and the graph with the numbers lifted that are arguments of its kernels."""
     family = _families.get(key)
     if family is None:
-        if len(_families) >= MAX_FAMILIES:
-            for old in list(_families)[: MAX_FAMILIES // 2]:
-                _families.pop(old, None)
-        family = _families[key] = _Family(numbers, _planned(asked, key, numbers))
+        family = _families.keep(key, _Family(numbers, _planned(asked, key, numbers)))
     if numbers == family.first:
         return family.template, asked
     differ = {n for n, (now, first) in enumerate(zip(numbers, family.first, strict=True)) if now != first}
@@ -186,7 +182,7 @@ def _reported(template: Template) -> Template:
 
 
 #: Structure of a graph with checkpoints → whether these save memory.
-_saving: dict[Any, bool] = {}
+_saving: Memo[Any, bool] = Memo(1024)
 
 
 def _checkpoints_save(asked: Request, plain: Request) -> bool:
@@ -196,9 +192,7 @@ def _checkpoints_save(asked: Request, plain: Request) -> bool:
         known = _saving.get(key)
         if known is None:
             plans = _planned(asked, key, numbers), _planned(plain, *structure_key(plain))
-            if len(_saving) >= MAX_FAMILIES:
-                _saving.clear()
-            known = _saving[key] = needs_less(*plans)
+            known = _saving.keep(key, needs_less(*plans))
     return yes_or_no("checkpoints", near(*asked.roots), known, lambda: not known and not MEMORY_BUDGET)
 
 
@@ -398,21 +392,3 @@ def _node_of(memory: Memory, leaves: Sequence[UOp], made: dict[Output, UOp]) -> 
         return leaves[memory.number]
     part = (memory.size, memory.offset)
     return UOp(Ops.BUFFER_VIEW, memory.dtype, (_node_of(memory.of, leaves, made),), part)
-
-
-#: Called where plans are forgotten: who keeps what was made of them.
-also_forgotten: list[Callable[[], None]] = []
-
-
-def clear_templates() -> None:
-    """Forget every planned structure."""
-    _families.clear()
-    _saving.clear()
-    growth.forget()
-    forget_more()
-
-
-def forget_more() -> None:
-    """Let others forget what they keep of plans, or of the programs of their kernels."""
-    for forget in also_forgotten:
-        forget()

@@ -8,7 +8,6 @@ that the same calls would make, since equal nodes are one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..ir.device import device_of
 from ..ir.ops import MOVEMENT, Ops
@@ -103,27 +102,3 @@ class Recipe:
         """The results on these inputs."""
         made = self.on(inputs)
         return [made[place] for place in self.results]
-
-
-class Meetings:
-    """How often things were met, by their hashes; so many are remembered."""
-
-    def __init__(self, due: int, most: int = 4096) -> None:
-        self._due, self._most = due, most
-        self._met: dict[int, int] = {}
-
-    def is_due(self, key: Any) -> bool:
-        """Count one; whether it is the one that makes them enough."""
-        number = hash(key)
-        times = self._met.get(number, 0) + 1
-        if times < self._due:
-            if len(self._met) >= self._most:
-                self._met.clear()
-            self._met[number] = times
-            return False
-        self._met.pop(number, None)
-        return True
-
-    def clear(self) -> None:
-        """Forget all."""
-        self._met.clear()

@@ -26,12 +26,13 @@ from ..dtype import DType, defaults, dtypes
 from ..ir.index import bounds
 from ..ir.ops import Ops
 from ..ir.uop import UOp, origin
+from ..memo import Memo
 from ..schedule import calls
 from ..schedule.calls import DEFERRED, Call, Way, plain
 from ..schedule.graph.reports import Site
 from ..schedule.graph.versions import device_name, new_buffer
 from ..shape.movement import reshape
-from ..shape.recipe import Meetings, Recipe
+from ..shape.recipe import Recipe
 from ..shape.rules import shape_of
 from . import sized_recipes
 from .indexing.addresses import with_origin
@@ -63,23 +64,12 @@ _CUTTING_NAMES = """
 """
 _CUTTING = frozenset(_CUTTING_NAMES.split())
 
-#: A signature gets its recipe when it is met so often; so many have one.
-MEETINGS, MOST_KEPT = 3, 2048
-
+#: A signature gets its recipe when it is met so often.
+MEETINGS = 3
 #: Signature → how its results are made; None where it has no recipe.
-_cached: dict[Any, Way | None] = {}
-_met = Meetings(MEETINGS)
+_cached: Memo[Any, Way | None] = Memo(2048, MEETINGS)
 
 BUFFER, RESHAPE = Ops.BUFFER, Ops.RESHAPE  # plain names: every argument asks for them
-
-
-def forget() -> None:
-    """Forget every recipe."""
-    _cached.clear()
-    _met.clear()
-    _first.clear()
-    _grown.clear()
-    sized_recipes.forget()
 
 
 def by_recipe(compute: Callable[..., Any], tensor: type) -> Callable[..., Any] | None:
@@ -222,13 +212,6 @@ def _made(way: Way, nodes: list[UOp], tensor: Any) -> list[Any]:
 
 #: What is not known, as true as no recipe.
 _ABSENT: Any = ()
-
-
-def _keep(signature: Any, way: Way | None) -> None:
-    if len(_cached) >= MOST_KEPT:
-        for old in list(itertools.islice(_cached, MOST_KEPT // 2)):
-            _cached.pop(old, None)
-    _cached[signature] = way
 
 
 #: Arguments that are compared by value.
@@ -472,11 +455,11 @@ def _is_first(signature: tuple[Any, ...]) -> bool:
 
 def _learn(method: _Method, signature: tuple[Any, ...], result: Any, sized: bool = True) -> None:
     """A call gave this result, and there was no recipe. `sized`: it may be one of those that grow."""
-    due = _met.is_due(signature)
+    due = _cached.is_due(signature)
     results = method.values(result)
     if results is None:
         if due:
-            _keep(signature, None)
+            _cached.keep(signature, None)
         return
     if sized and not due and _is_first(signature):
         return
@@ -484,6 +467,6 @@ def _learn(method: _Method, signature: tuple[Any, ...], result: Any, sized: bool
     if due:
         recorded = method.recorded()
         is_same = recorded is not None and recorded.recipe.makes(nodes) == made
-        _keep(signature, recorded.way() if recorded is not None and is_same else None)
+        _cached.keep(signature, recorded.way() if recorded is not None and is_same else None)
     elif sized:
         sized_recipes.note(signature, nodes, made, method.recorded)

@@ -11,19 +11,24 @@ element, are left to the method: there it makes other nodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..ir.ops import SIZED, Ops
 from ..ir.uop import Row, UOp
+from ..memo import Memo
 from ..schedule.calls import Way, results_of
 from ..schedule.keys.growth import Growth, Polynomial, grown, polynomial
 from ..schedule.keys.split_sizes import MOST_WHOLE
 from ..shape.recipe import Recipe
 from ..shape.rules import shape_of, shape_or_none
 
-#: So many families are known, of each so many numbers that it came with, and so many recipes.
-MOST_FAMILIES, MOST_SEEN, MOST_KNOWN = 512, 24, 32
+#: Of each family so many numbers are known that it came with, and so many recipes.
+MOST_SEEN, MOST_KNOWN = 24, 32
+#: A recipe is compared with what the method makes at so many numbers between the ends, of all remainders:
+#: a method may do another thing for some sizes.
+SAMPLES = 9
 #: A family that could not be recorded so often never is.
 MOST_FAILED = 3
 #: The parts of a signature before those of its arguments.
@@ -51,7 +56,20 @@ class _Sized(NamedTuple):
 class SizedRecipe:
     """Recipes that differ in one size: `at(n)` is that for n, None where the method itself is to be asked."""
 
-    __slots__ = ("_checks", "_constants", "_known", "_results", "_rows", "_shapes", "_sizes", "requests")
+    __slots__ = (
+        *(
+            "_changing",
+            "_checks",
+            "_constants",
+            "_excluded",
+            "_known",
+            "_results",
+            "_rows",
+            "_shapes",
+            "_sizes",
+        ),
+        "requests",
+    )
 
     def __init__(self, numbers: Sequence[int], recipes: Sequence[Recipe], inputs: Sequence[Any]) -> None:
         """Of three recipes of one method, for three numbers.
@@ -84,21 +102,24 @@ class SizedRecipe:
             _add(moves, row, [shapes[place] for place in row.sources], shapes)
         self._results, self._checks = first.results, first.checks
         self.requests = 0  # as that of a `Recipe`
-        #: what makes all sizes for a number, and the shapes of the results if there is a recipe for it
-        self._sizes = sizes.function(range(len(sizes.templates)))
-        fits = [f"{_text(size)} > 1" for size in sizes.changing(shapes)]
-        fits += [
-            f"{_text(sizes.templates[after])} != {_text(sizes.templates[before])}" for after, before in moves
-        ]
-        self._shapes = sizes.function([shapes[place] for place in first.results], " and ".join(fits))
+        self._sizes = sizes.templates
+        self._shapes = [sizes.templates[shapes[place]] for place in first.results]
+        #: sizes that are more than 1 where there is a recipe, and numbers for which there is none
+        self._changing = sizes.changing(shapes)
+        self._excluded = set[int]()
+        for after, before in moves:
+            equal = _equal_at(sizes.templates[after], sizes.templates[before])
+            if equal is None:
+                raise NotSized
+            self._excluded |= equal
         rows_from = given + len(self._constants)
         self._known = results_of(self._rows, rows_from, given, first.values(rows_from))
 
     def at(self, n: int) -> Recipe | None:
         """The recipe for a number."""
-        if self._shapes(n) is None:
+        if not self._fits(n):
             return None
-        sizes: Any = self._sizes(n)
+        sizes: Any = _at(self._sizes, n)
         constants: list[UOp] = []
         for constant in self._constants:
             if isinstance(constant, UOp):
@@ -113,12 +134,15 @@ class SizedRecipe:
         ]
         return Recipe(constants, rows, self._results, self._checks)
 
+    def _fits(self, n: int) -> bool:
+        """Whether the method makes the same nodes for a number."""
+        return n not in self._excluded and all((a * n + b) * n + c > 1 for a, b, c in self._changing)
+
     def way(self, n: int, tracks: bool | None, several: bool) -> Way | None:
         """How a method makes its results for a number; the recipe is made once somebody asks for it."""
-        shapes = self._shapes(n)
-        if shapes is None:
+        if not self._fits(n):
             return None
-        return Way(self, n, shapes, self._known, tracks, several, bool(self._checks))
+        return Way(self, n, _at(self._shapes, n), self._known, tracks, several, bool(self._checks))
 
 
 def _add(moves: set[tuple[int, int]], row: _Sized, sources: Sequence[int], shapes: list[int]) -> None:
@@ -155,30 +179,46 @@ class _Templates:
             return [self.template(parts) for parts in zip(*three, strict=True)]
         raise NotSized
 
-    def function(self, which: Iterable[int], condition: str = "") -> Callable[[int], tuple[Any, ...] | None]:
-        """What makes of a number what these templates are for it, or None where a condition does not hold:
-        one expression, since it does so for each.
-        """
-        made = _text([self.templates[number] for number in which])
-        function: Callable[[int], tuple[Any, ...] | None] = eval(
-            f"lambda n: {made} if {condition} else None" if condition else f"lambda n: {made}"
-        )
-        return function
-
     def changing(self, shapes: Sequence[int]) -> set[Polynomial]:
         """The polynomials in some templates that are no constants."""
         numbers = {number for number in shapes if number >= 0}
         return {size for number in numbers for size in self.templates[number] if type(size) is tuple}
 
 
-def _text(template: Any) -> str:
-    """A template as an expression of n, in Python."""
+def _at(template: Any, n: int) -> Any:
+    """What a template is for a number."""
     if type(template) is list:
-        return f"({''.join(_text(part) + ', ' for part in template)})"
+        return tuple([_at(part, n) for part in template])
     if type(template) is tuple:
         a, b, c = template
-        return f"({a} * n + {b}) * n + {c}" if a else f"{b} * n + {c}"
-    return repr(template)
+        return (a * n + b) * n + c
+    return template
+
+
+def _equal_at(one: Any, other: Any) -> set[int] | None:
+    """The numbers for which two templates are equal; None: all."""
+    if type(one) is list or type(other) is list:
+        if type(one) is not type(other) or len(one) != len(other):
+            return set()
+        found: set[int] | None = None
+        for parts in zip(one, other, strict=True):
+            equal = _equal_at(*parts)
+            if equal is not None:
+                found = equal if found is None else found & equal
+        return found
+    (a, b, c), (d, e, f) = (part if type(part) is tuple else (0, 0, part) for part in (one, other))
+    return _roots(a - d, b - e, c - f)
+
+
+def _roots(a: int, b: int, c: int) -> set[int] | None:
+    """The whole numbers for which a polynomial is 0; None: all."""
+    if not a:
+        return ({-c // b} if not c % b else set()) if b else set() if c else None
+    square = b * b - 4 * a * c
+    if square < 0 or math.isqrt(square) ** 2 != square:
+        return set()
+    tops = (math.isqrt(square) - b, -math.isqrt(square) - b)
+    return {top // (2 * a) for top in tops if not top % (2 * a)}
 
 
 def _aligned(lists: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
@@ -262,13 +302,12 @@ Record = Callable[[Sequence[int]], "Recorded | None"]
 
 
 class _Known(NamedTuple):
-    """A recipe of a family. `fits` says whether some numbers follow from the one at the growth's base."""
+    """A recipe of a family."""
 
     growth: Growth
     recipe: SizedRecipe
     tracks: bool | None
     several: bool
-    fits: Callable[[tuple[int, ...], int], bool]
 
 
 class _Family:
@@ -282,16 +321,9 @@ class _Family:
         self.failed = 0
 
 
-_families: dict[Any, _Family] = {}
+_families: Memo[Any, _Family] = Memo(512)
 #: Signature → what was found last for it: layers that are alike ask one after the other.
-_recent: dict[Any, Way] = {}
-MOST_RECENT = 64
-
-
-def forget() -> None:
-    """Forget every family."""
-    _families.clear()
-    _recent.clear()
+_recent: Memo[Any, Way] = Memo(64)
 
 
 #: Stands for a number in a family. Not `int`, which is in a signature before the value of an argument: the
@@ -325,16 +357,13 @@ def find(signature: tuple[Any, ...]) -> Way | None:
     family = _families.get(key)
     if family is None:
         return None
-    for growth, recipe, tracks, several, fits in family.known:
-        n = numbers[growth.base]
-        if 2 <= n <= growth.most and fits(numbers, n):  # 1 is what a product leaves out
+    for growth, recipe, tracks, several in family.known:
+        n = growth.number(numbers)
+        if n is not None and 2 <= n <= growth.most:  # 1 is what a product leaves out
             found = recipe.way(n, tracks, several)
             if found is None:
                 return None
-            if len(_recent) >= MOST_RECENT:
-                _recent.clear()
-            _recent[signature] = found
-            return found
+            return _recent.keep(signature, found)
     return None
 
 
@@ -343,10 +372,7 @@ def _family_of(signature: Sequence[Any]) -> tuple[_Family, tuple[int, ...]]:
     key, numbers = split_sizes(signature)
     family = _families.get(key)
     if family is None:
-        if len(_families) >= MOST_FAMILIES:
-            for old in list(_families)[: MOST_FAMILIES // 2]:
-                _families.pop(old, None)
-        family = _families[key] = _Family()
+        family = _families.keep(key, _Family())
     return family, numbers
 
 
@@ -414,7 +440,9 @@ def _recorded(
     recipe = SizedRecipe(samples, [each.recipe for each in records], shapes)
     tracks, several = records[0].tracks, records[0].several
     most = growth.most
-    for n in sorted({2, 3, most // 2, most - 1, most, *[n for n in fixed if 2 < n < most]}):
+    ends = {2, 3, most // 2, most - 1, most, *[n for n in fixed if 2 < n < most]}
+    between = {most * part // SAMPLES + part for part in range(1, SAMPLES - 1)}
+    for n in sorted(ends | {n for n in between if 2 < n < most}):
         here, again = recipe.at(n), at(n)
         if here is not None and here.makes(again.inputs) != again.nodes:
             raise NotSized
@@ -424,14 +452,7 @@ def _recorded(
     here = recipe.at(n)
     if here is not None and here.makes(nodes) != made:
         raise NotSized
-    return _Known(growth, recipe, tracks, several, _fitting(growth))
-
-
-def _fitting(growth: Growth) -> Callable[[tuple[int, ...], int], bool]:
-    """What says, as `growth.number` does, whether numbers follow from one: as one expression."""
-    texts = [f"now[{place}]" if p is None else _text(p) for place, p in enumerate(growth.polynomials)]
-    fits: Callable[[tuple[int, ...], int], bool] = eval(f"lambda now, n: now == ({', '.join(texts)},)")
-    return fits
+    return _Known(growth, recipe, tracks, several)
 
 
 def _numbers_at(growth: Growth, n: int, now: Sequence[int]) -> list[int]:

@@ -16,9 +16,10 @@ from lazygrad.engine import launch_cache
 from lazygrad.engine.call_lists import OfCalls
 from lazygrad.ir import uop
 from lazygrad.ir.ops import Ops
-from lazygrad.schedule import calls, kernelize
+from lazygrad.memo import forget_all
+from lazygrad.schedule import calls
 from lazygrad.schedule.calls import Call
-from lazygrad.tensor import live, recipes, sized_recipes
+from lazygrad.tensor import live, sized_recipes
 
 #: After so many turns of a loop nothing but calls is left of its graph.
 TURNS = 10
@@ -26,10 +27,10 @@ TURNS = 10
 
 @pytest.fixture(autouse=True)
 def _anew() -> Iterator[None]:
-    recipes.forget()
-    kernelize.clear_templates()
+    forget_all()
+    forget_all()
     yield
-    recipes.forget()
+    forget_all()
 
 
 @pytest.fixture
@@ -444,7 +445,7 @@ def test_lists_are_kept_by_what_makes_the_calls() -> None:
     x, y = memory(1, 2), memory(0, 1)
     put_off(lambda: x + y)
     assert any(type(found) is OfCalls for found in launch_cache._ready.values())
-    recipes.forget()
+    forget_all()
     for _ in range(TURNS):
         assert (x - y).tolist() == [1, 1]
         assert (x + y).tolist() == [1, 3]

@@ -13,6 +13,7 @@ import pytest
 from lazygrad import Context, Tensor, TinyJit, nn
 from lazygrad.engine import growing_lists
 from lazygrad.ir import uop
+from lazygrad.memo import forget_all
 from lazygrad.programs import runners
 from lazygrad.schedule import kernelize
 from lazygrad.schedule.keys import growth
@@ -108,7 +109,7 @@ def test_two_sizes_that_grow_apart_have_a_plan_each(planned):
 @pytest.mark.parametrize("factor", [1, 2, 5])
 def test_a_guess_after_two_that_the_third_shows_wrong(factor, planned):
     """2, 3 and 4 rows of 6, 9 and 12 columns, or of others."""
-    kernelize.clear_templates()  # other tests here plan sizes of this structure
+    forget_all()  # other tests here plan sizes of this structure
     for count, columns in ((2, 6), (3, 9), (4, 12 * factor), (5, 18 * factor - 3), (2, 6), (3, 9)):
         x = rows(count, columns)
         assert np.allclose(Tensor(x).softmax(0).sum(1).numpy(), softmax(x).sum(1), atol=1e-5)
@@ -243,13 +244,13 @@ def generated(model: Decoder, count: int) -> tuple[list[int], list[np.ndarray]]:
 
 
 def test_a_context_that_grows_token_by_token(planned):
-    kernelize.clear_templates()  # other tests here plan sizes of this structure
+    forget_all()  # other tests here plan sizes of this structure
     model = Decoder()
     ids, logits = generated(model, 40)
     assert planned == [3, 4, 5]
     before = programs()
     for count in (7, 23, 39):
-        kernelize.clear_templates()
+        forget_all()
         assert np.allclose(model(ids[:count]).numpy(), logits[count - 1], atol=1e-5)
     assert programs() > before  # those had plans of their own
 
@@ -277,7 +278,7 @@ def test_under_CHECK():
 def test_in_two_threads():
     model = Decoder()
     expected = generated(model, 24)[0]
-    kernelize.clear_templates()
+    forget_all()
     found: list[list[int]] = []
     threads = [threading.Thread(target=lambda: found.append(generated(model, 24)[0])) for _ in range(2)]
     for thread in threads:

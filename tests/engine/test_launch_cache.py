@@ -10,13 +10,14 @@ import pytest
 from lazygrad import Context, Tensor, Variable, dtypes, nn
 from lazygrad.device import GlobalCounters
 from lazygrad.engine import launch_cache
+from lazygrad.memo import forget_all
 from lazygrad.schedule import kernelize
 
 
 @pytest.fixture
 def planned(monkeypatch):
     """The numbers of graphs that were planned, not launched from a list that is kept."""
-    kernelize.clear_templates()
+    forget_all()
     made = []
     planning = kernelize.kernelize
 
@@ -31,7 +32,7 @@ def planned(monkeypatch):
 
 def both(loop):
     """What a loop gives with lists, and where everything is planned."""
-    kernelize.clear_templates()
+    forget_all()
     found = loop()
     assert any(launch_cache._ready.values()), "a list was kept"
     with Context(CACHELEVEL=0):
@@ -225,7 +226,7 @@ def test_an_index_beyond_its_axis_is_told_and_nothing_is_written():
         turn([0, 2])
     with pytest.raises(IndexError, match="3"):
         turn([0, 3])
-    kernelize.clear_templates()
+    forget_all()
 
 
 class Classifier:

@@ -22,6 +22,7 @@ from lazygrad.device import Device
 from lazygrad.device.world import World, set_world
 from lazygrad.distributed import Mesh
 from lazygrad.engine import collectives
+from lazygrad.memo import forget_all
 from lazygrad.schedule import kernelize
 from lazygrad.sharding import plan_agreement
 from tests.distributed.mpi import run
@@ -111,7 +112,7 @@ def told(job: Job, rank: int, cache: Path) -> list[Said]:
     def agree(what: str, digest: bytes, groups: Any, waits: bool) -> None:
         said.append((transport.begun, digest + b"".join(groups.values())))
 
-    kernelize.clear_templates()
+    forget_all()
     collectives._agreed.clear()
     plan_agreement.take_planned()
     default = Device.DEFAULT

@@ -40,13 +40,13 @@ def test_writes_on_python(program: Program, flags: dict[str, Any]) -> None:
 @given(programs(10))
 def test_writes_again_and_again(program: Program) -> None:
     """What is played often makes no nodes any more: methods have recipes, graphs of calls have lists."""
-    due = recipes._met._due, launch_cache._met._due
-    recipes._met._due = launch_cache._met._due = 2
+    due = recipes._cached.due, launch_cache._ready.due
+    recipes._cached.due = launch_cache._ready.due = 2
     try:
         for _ in range(6):
             Player("CPU", program.shapes).play(program)
     finally:
-        recipes._met._due, launch_cache._met._due = due
+        recipes._cached.due, launch_cache._ready.due = due
 
 
 @needs("clang")

@@ -18,11 +18,11 @@ from lazygrad.codegen import own_source, records, stage_times
 from lazygrad.config import Context, ContextVar
 from lazygrad.device import CompiledDevice, Compiler
 from lazygrad.inspection.targets import TARGETS, find_target
+from lazygrad.memo import forget_all
 from lazygrad.nn import Conv2d, Linear, optim, state
 from lazygrad.programs import stored
 from lazygrad.programs.runners import clear_programs, get_runner
 from lazygrad.runtime import _cache
-from lazygrad.schedule.kernelize import clear_templates
 from tests.helpers import ROOT, needs, outputs_of_processes
 
 
@@ -102,7 +102,7 @@ def test_digests_tell_kernels_apart():
     kernels += [x[:3] + 1, x[:, 1:] + 1, ones(4, 6, dtype=dtypes.float64) + 1]
     digests = []
     for kernel in kernels:
-        clear_templates()  # else a constant that differs from the one before becomes an argument
+        forget_all()  # else a constant that differs from the one before becomes an argument
         digests.append(structure.digest(ast_of(kernel.contiguous())))
     assert len(set(digests)) == len(digests)
 

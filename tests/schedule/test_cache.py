@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lazygrad import Context, Tensor, Variable, nn
+from lazygrad.memo import forget_all
 from lazygrad.programs import runners
 from lazygrad.schedule import kernelize
 
@@ -12,7 +13,7 @@ from lazygrad.schedule import kernelize
 @pytest.fixture
 def plans(monkeypatch):
     """The list of structures that were planned: one entry for each miss of the cache."""
-    kernelize.clear_templates()
+    forget_all()
     made = []
     plan = kernelize.plan
 

@@ -13,10 +13,10 @@ from bench.speed.peers import with_lazygrad
 from lazygrad import Context, Tensor, dtypes
 from lazygrad.codegen.price import prices_for
 from lazygrad.inspection.targets import find_target
+from lazygrad.memo import forget_all
 from lazygrad.nn import demo, state
 from lazygrad.nn.optim import Adam, AdamW, Optimizer
 from lazygrad.schedule import plan
-from lazygrad.schedule.kernelize import clear_templates
 
 pytestmark = pytest.mark.choice
 
@@ -77,10 +77,10 @@ def on_two_cores(request, monkeypatch) -> Iterator[None]:
     renderer = find_target(f"llvm:{getattr(request, 'param', 'znver3')}").renderer
     target = replace(renderer.target, threads=2)
     with Context(CACHELEVEL=1, FUSE=1):
-        clear_templates()
+        forget_all()
         monkeypatch.setattr(plan, "_target_of", lambda roots: (target, prices_for(renderer)))
         yield
-        clear_templates()
+        forget_all()
 
 
 @pytest.mark.parametrize("name", [*list(COUNTS)[:-1], pytest.param(list(COUNTS)[-1], marks=pytest.mark.slow)])

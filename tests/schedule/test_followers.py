@@ -22,10 +22,10 @@ from lazygrad.ir.index import evaluate
 from lazygrad.ir.nest import ranges_of
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
+from lazygrad.memo import forget_all
 from lazygrad.schedule import plan
 from lazygrad.schedule.graph.requested import Request
 from lazygrad.schedule.horizontal_fusion.joined_kernel import joined_kernel
-from lazygrad.schedule.kernelize import clear_templates
 from lazygrad.schedule.what_if import Planned
 from lazygrad.target import Target
 
@@ -42,12 +42,12 @@ def on_cores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Plans are for two cores that are woken soon, wherever the test runs."""
     renderer = Device["CPU"].renderer
     with Context(CACHELEVEL=1):
-        clear_templates()
+        forget_all()
         target = cores(getattr(request, "param", 2000.0))
         monkeypatch.setattr(plan, "_target_of", lambda roots: (target, prices_for(renderer)))
         monkeypatch.setattr(renderer, "target", target)
         yield
-        clear_templates()
+        forget_all()
 
 
 def cores(fork: float = 2000.0) -> Target:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor
+from lazygrad.memo import forget_all
 from lazygrad.programs import runners
 from lazygrad.schedule import kernelize
 
@@ -24,7 +25,7 @@ def planned(monkeypatch):
         plans.clear()
         return found
 
-    kernelize.clear_templates()
+    forget_all()
     look()
     return look
 
@@ -54,7 +55,7 @@ def test_lifted_and_written_in_numbers_agree_to_the_bit(dtype):
     lifted = [run(number) for number in numbers]
     alone = []
     for number in numbers:
-        kernelize.clear_templates()
+        forget_all()
         alone.append(run(number))
     assert lifted == alone
 

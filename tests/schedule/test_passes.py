@@ -12,8 +12,8 @@ from lazygrad import Context, Tensor
 from lazygrad.ir import Ops, UOp
 from lazygrad.ir.rewrite import observe
 from lazygrad.ir.spec import PLAIN, SpecError, verify
+from lazygrad.memo import forget_all
 from lazygrad.schedule.graph.requested import Request
-from lazygrad.schedule.kernelize import clear_templates
 from lazygrad.schedule.kernels.template import Template
 from lazygrad.schedule.plan import PASSES, Pass, pass_observers
 from lazygrad.schedule.rewrite.plain import STEPS, plain
@@ -129,7 +129,7 @@ def observed() -> Iterator[dict[str, tuple[Pass, Any, Any]]]:
 @pytest.mark.choice
 @pytest.mark.parametrize("name", PASSED)
 def test_pass(name, golden, request):
-    clear_templates()
+    forget_all()
     if name == "join sums":  # whatever the machine
         request.getfixturevalue("one_pass_always")
     budget = 6 * 64 * 64 * 4 if name == "keep to budget" else 0

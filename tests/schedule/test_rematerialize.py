@@ -19,12 +19,12 @@ from lazygrad.device import GlobalCounters
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
+from lazygrad.memo import forget_all
 from lazygrad.nn.optim import AdamW
 from lazygrad.schedule import kernelize, stored
 from lazygrad.schedule.budget import budget_report
 from lazygrad.schedule.budget.again import operations
 from lazygrad.schedule.budget.runs import Runs
-from lazygrad.schedule.kernelize import clear_templates
 from lazygrad.schedule.kernels.template import KernelTemplate, Leaf, Memory, Output, Part, Template
 from lazygrad.schedule.plan import PLAN, Job, pass_observers
 from lazygrad.target import Target
@@ -38,7 +38,7 @@ BYTES = WIDTH * WIDTH * 4
 
 @pytest.fixture(autouse=True)
 def nothing_is_planned():
-    clear_templates()
+    forget_all()
     budget_report._said.clear()
 
 
@@ -420,7 +420,7 @@ def play(made: list[tuple[str, int, int]], at_once: bool) -> list[np.ndarray]:
 @fuzzed(quick=60, sweep=3000, share=500)
 @given(steps(12), st.floats(0.05, 1.0), st.booleans(), st.booleans())
 def test_no_number_changes(made, share, at_once, fuse):
-    clear_templates()
+    forget_all()
     flags = {"FUSE": int(fuse), "POISON": 1}
     with Context(**flags), plans() as plain:
         expected = play(made, at_once)
@@ -462,7 +462,7 @@ def test_a_budget_out_of_reach_warns_once():
         warnings.simplefilter("always")
         for _ in range(2):
             Tensor.realize(*gradients())
-            clear_templates()
+            forget_all()
     (warning,) = [w for w in caught if "MEMORY_BUDGET" in str(w.message)]
     text = str(warning.message)
     assert text.startswith("MEMORY_BUDGET=0.0492MB cannot be kept: with ")
@@ -486,7 +486,7 @@ def test_a_plan_from_disk_says_it_too(tmp_path, monkeypatch, capsys):
             found[0].kernelize(*found[1:])
         lines = capsys.readouterr().out.splitlines()
         said.append([line for line in lines if line.startswith("MEMORY_BUDGET")])
-        clear_templates()
+        forget_all()
         budget_report._said.clear()
     assert said[0] == said[1] != []
 
@@ -525,7 +525,7 @@ def test_a_checkpoint_says_what_it_did(capsys):
     plain, again = made
     before, after = (Runs(made, (), Target("")).most_needed() / 1e6 for made in (plain, again))
     work, total = (sum(operations(kernel.ast) for kernel in made.kernels) for made in (plain, again))
-    clear_templates()
+    forget_all()
     with Context(DEBUG=1):
         Tensor.realize(*gradients())
         Tensor.realize(*gradients(wrap=checkpoint))
@@ -562,7 +562,7 @@ def test_a_checkpoint_that_saves_nothing_is_not_done(capsys):
 def test_beside_a_budget_a_checkpoint_says_what_it_did_alone(capsys):
     said = []
     for budget in (0, 14 * BYTES):
-        clear_templates()
+        forget_all()
         with Context(DEBUG=1, MEMORY_BUDGET=budget):
             Tensor.realize(*gradients(wrap=checkpoint))
         said.append(said_of_checkpoints(capsys))

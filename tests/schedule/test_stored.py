@@ -14,10 +14,10 @@ import lazygrad.schedule.kernelize as planning
 from lazygrad import Device, Tensor, Variable, dtypes, nn
 from lazygrad.config import Context
 from lazygrad.ir.rewrite import observe
+from lazygrad.memo import forget_all
 from lazygrad.nn.optim import AdamW
 from lazygrad.programs.runners import clear_programs
 from lazygrad.schedule import stored
-from lazygrad.schedule.kernelize import clear_templates
 from lazygrad.schedule.kernels.template import Output, Part, Template
 from tests.helpers import ROOT
 
@@ -27,11 +27,11 @@ def own_cache(tmp_path, monkeypatch):
     """Each test begins with an empty disk and nothing in memory."""
     monkeypatch.setattr(planning, "stored_plan", stored.stored_plan)
     clear_programs()
-    clear_templates()
+    forget_all()
     with Context(CACHEDB=str(tmp_path / "private" / "cache.db"), CACHELEVEL=2):
         yield
     clear_programs()
-    clear_templates()
+    forget_all()
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def facts_of(template: Template) -> list[Any]:
 
 
 def results(name: str) -> list[Any]:
-    clear_templates()
+    forget_all()
     Tensor.manual_seed(0)
     tensors = GRAPHS[name]()
     Tensor.realize(*tensors)
@@ -142,7 +142,7 @@ def test_a_plan_comes_back_as_it_was(planned, name, monkeypatch):
 
 
 def double(x: Tensor) -> list:
-    clear_templates()
+    forget_all()
     return (x + 1).sum(0).tolist()
 
 
@@ -153,7 +153,7 @@ def test_what_it_depends_on_is_in_its_key(planned, change, monkeypatch):
     planned.clear()
     double(x)
     assert planned == []
-    clear_templates()
+    forget_all()
     if change == "shape":
         double(ones(4, 7))
     elif change == "dtype":
@@ -180,7 +180,7 @@ def test_numbers_that_became_arguments_are_looked_up_too(planned):
     for number in (1.5, 2.5, 3.5):
         (x * number).tolist()
     planned.clear()
-    clear_templates()
+    forget_all()
     assert [(x * number).tolist()[0] for number in (1.5, 2.5, 4.5)] == [1.5, 2.5, 4.5]
     assert planned == []
 
@@ -214,7 +214,7 @@ def test_calls_are_those_of_the_graph_that_is_asked_for(planned):
     with Context(TRACEMETA=2):
         first = (x.exp() + 1).schedule()[-1].metadata
         planned.clear()
-        clear_templates()
+        forget_all()
         second = (x.exp() + 1).schedule()[-1].metadata
     assert planned == []
     lines = [int(call.line.rpartition(":")[2]) for call in (*first, *second)]
@@ -224,12 +224,12 @@ def test_calls_are_those_of_the_graph_that_is_asked_for(planned):
 
 def test_where_calls_are_not_traced_no_kernel_has_one(planned):
     x = ones(3)
-    clear_templates()
+    forget_all()
     for traced, expected in ((1, ["__mul__"]), (0, [])):
         with Context(TRACEMETA=traced):
             (item,) = (x * 4).schedule()
         assert [str(call) for call in item.metadata] == expected
-        clear_templates()
+        forget_all()
 
 
 def test_an_entry_of_another_layout_is_as_if_there_were_none(planned, monkeypatch):
@@ -359,6 +359,6 @@ def test_every_device_keeps_plans(planned):
         (x + 1).tolist()
         assert planned
         planned.clear()
-        clear_templates()
+        forget_all()
         assert (x + 1).tolist() == [2.0, 3.0]
         assert planned == []

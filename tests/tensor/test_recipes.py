@@ -15,6 +15,7 @@ from lazygrad import Context, Tensor, nn
 from lazygrad.config import TRACEMETA
 from lazygrad.ir import uop
 from lazygrad.ir.ops import Ops
+from lazygrad.memo import forget_all
 from lazygrad.nn.optim import Adam
 from lazygrad.nn.state import get_parameters
 from lazygrad.tensor import recipes
@@ -24,9 +25,9 @@ Method = Callable[..., Tensor]
 
 @pytest.fixture(autouse=True)
 def _no_recipes() -> Iterator[None]:
-    recipes.forget()
+    forget_all()
     yield
-    recipes.forget()
+    forget_all()
 
 
 def numbers(*shape: int) -> Tensor:
@@ -66,7 +67,7 @@ def test_a_recipe_makes_the_node_that_the_method_makes(name: str) -> None:
     assert any(recipes._cached.values())
     given = arguments()
     by_recipe = method(*given)
-    recipes.forget()
+    forget_all()
     assert by_recipe.uop is method(*given).uop
 
 

@@ -9,20 +9,21 @@ import pytest
 from lazygrad import Context, Tensor
 from lazygrad.dtype import dtypes
 from lazygrad.ir.uop import UOp
+from lazygrad.memo import forget_all
 from lazygrad.schedule.graph.versions import new_buffer
 from lazygrad.shape.movement import shrink
 from lazygrad.shape.recipe import Recipe
 from lazygrad.shape.rules import shape_of
-from lazygrad.tensor import recipes, sized_recipes
+from lazygrad.tensor import sized_recipes
 from lazygrad.tensor.sized_recipes import NotSized, SizedRecipe
 from lazygrad.tensor.storage import marked
 
 
 @pytest.fixture(autouse=True)
 def _no_recipes() -> Iterator[None]:
-    recipes.forget()
+    forget_all()
     yield
-    recipes.forget()
+    forget_all()
 
 
 def data(*shape: int) -> Tensor:

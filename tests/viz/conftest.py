@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor, TinyJit, nn
-from lazygrad.schedule.kernelize import clear_templates
+from lazygrad.memo import forget_all
 from lazygrad.viz.details import add_details
 from lazygrad.viz.planning import add_plans
 from lazygrad.viz.server import Server
@@ -72,7 +72,7 @@ def replayed() -> dict[str, Any]:
         return x.realize()
 
     chained(x)
-    clear_templates()
+    forget_all()
     session = Session()
     with session.recording():
         kept = (x * 3).realize()

@@ -14,7 +14,8 @@ from lazygrad import Tensor, TinyJit, events, nn
 from lazygrad.config import TRACEMETA
 from lazygrad.device.allocator import take_back
 from lazygrad.engine.realize import observe_kernels
-from lazygrad.schedule.kernelize import clear_templates, collected_observers, plan_observers
+from lazygrad.memo import forget_all
+from lazygrad.schedule.kernelize import collected_observers, plan_observers
 from lazygrad.viz.details import details
 from lazygrad.viz.files import RecordingError, read_recording, write_recording
 from lazygrad.viz.schedule_text import largest_plan, schedule_text
@@ -24,7 +25,7 @@ from lazygrad.viz.timeline import memory_in_use, trace_events
 
 
 def session_of(work, **limits: int) -> Session:
-    clear_templates()
+    forget_all()
     session = Session(Limits(**limits))
     with session.recording():
         work()

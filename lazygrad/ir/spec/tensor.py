@@ -111,6 +111,7 @@ TENSOR = Spec(
         Ops.CONTIGUOUS: keeps_dtype(1),
         Ops.DETACH: keeps_dtype(1),
         Ops.FUNCTION: sources(None, more=True),
+        Ops.DEFERRED: lambda u: "a call whose node is not made is in no graph",
         Ops.MULTI: _multi,
         Ops.ASSIGN: sources(None, None, more=True),
         Ops.KERNEL: void,
@@ -140,5 +141,9 @@ TENSOR = Spec(
 PLAIN = Spec(
     1,
     "plain graph",
-    {op: check for op, check in TENSOR.checks.items() if op not in (Ops.DETACH, Ops.MULTI, Ops.FUNCTION)},
+    {
+        op: check
+        for op, check in TENSOR.checks.items()
+        if op not in (Ops.DETACH, Ops.MULTI, Ops.FUNCTION, Ops.DEFERRED)
+    },
 )

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from ...ir.index import sint
 from ...ir.uop import UOp, Variable
+from ...memo import Memo
 from ...shape.sizes import add, mul
 from .split_sizes import SizedGraph
 
@@ -24,8 +25,8 @@ NAME, LEAST_BOUND = "size", 64
 NEAR = 3
 #: Sizes that come so often in a row do not grow: they get a plan of their own, which is the faster one.
 STAYS = 3
-#: So many sizes of a structure are remembered, and so many structures.
-MOST_SEEN, MOST_STRUCTURES = 6, 1024
+#: So many sizes of a structure are remembered.
+MOST_SEEN = 6
 
 #: A polynomial: the coefficients of n², n and 1.
 Polynomial = tuple[int, int, int]
@@ -110,12 +111,7 @@ class _Structure:
         self.refused = self.guessed = False
 
 
-_structures: dict[object, _Structure] = {}
-
-
-def forget() -> None:
-    """Forget every structure."""
-    _structures.clear()
+_structures: Memo[object, _Structure] = Memo(1024)
 
 
 def growth_of(graph: SizedGraph) -> tuple[Growth, int] | None:
@@ -123,10 +119,7 @@ def growth_of(graph: SizedGraph) -> tuple[Growth, int] | None:
     known = _structures.get(graph.structure)
     sizes = graph.sizes
     if known is None:
-        if len(_structures) >= MOST_STRUCTURES:
-            for old in list(_structures)[: MOST_STRUCTURES // 2]:
-                _structures.pop(old, None)
-        known = _structures[graph.structure] = _Structure()
+        known = _structures.keep(graph.structure, _Structure())
     last = known.last
     known.times = known.times + 1 if sizes == last else 1
     known.last = sizes

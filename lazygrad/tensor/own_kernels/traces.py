@@ -19,10 +19,9 @@ from typing import Any, NamedTuple
 from ...dtype import DType, default_float, default_int
 from ...ir.members import Member
 from ...ir.uop import UOp, toposort
+from ...memo import Memo
 from .language import Language
 
-#: So many traces a kernel keeps.
-MOST_KEPT = 256
 #: Longer lists and larger arrays are no keys.
 LONGEST = 256
 
@@ -221,13 +220,11 @@ class Traces:
     """The traces of one kernel."""
 
     def __init__(self) -> None:
-        self.cached: dict[Any, Trace | None] = {}
+        self.cached: Memo[Any, Trace | None] = Memo(256)
 
     def get(self, key: Any, make: Callable[[], Trace | None]) -> Trace | None:
         """The trace under a key; None: the rules say nothing of its gradient."""
         found = self.cached.get(key, _MISSING)
         if found is _MISSING:
-            if len(self.cached) >= MOST_KEPT:
-                self.cached.clear()
-            found = self.cached[key] = make()
+            found = self.cached.keep(key, make())
         return found  # type: ignore[return-value]

@@ -320,18 +320,19 @@ def present(listed: dict[str, str]) -> list[Place]:
 
 
 VISITS = """
-import os, sys
+import inspect, os, sys
 from lazygrad import Tensor
 import lazygrad
 package, seen = os.path.dirname(lazygrad.__file__) + os.sep, {{}}
 def watch(frame, event, argument):
-    if event == "call" and frame.f_code.co_filename.startswith(package):
-        seen[frame.f_code] = None
+    code = frame.f_code
+    if event == "call" and code.co_filename.startswith(package) and code.co_flags & inspect.CO_NEWLOCALS:
+        seen[code] = None
 sys.setprofile(watch)
 {program}
 sys.setprofile(None)
 for code in seen:
-    print(code.co_filename[len(package):], code.co_firstlineno, code.co_qualname, sep="\\t")
+    print(code.co_filename[len(package):].partition(":")[0], code.co_firstlineno, code.co_qualname, sep="\\t")
 """
 
 
@@ -340,7 +341,9 @@ X86 = ("x86_64", "amd64")
 
 
 def visits(program: str) -> list[Place]:
-    """The functions of lazygrad that run, in the thread that asks, until the program has its result."""
+    """The functions of lazygrad that run, in the thread that asks, until the program has its result, without
+    bodies of modules and classes. Those that are made of rules are in the file of the rules.
+    """
     given = ("PATH", "HOME", "TMPDIR", "SYSTEMROOT", "LD_LIBRARY_PATH")  # no flag of lazygrad
     flags = {"DEV": "CPU", "CPU_TARGET": "x86-64", "CACHELEVEL": "0", "THREADS": "1"}
     done = subprocess.run(

@@ -9,7 +9,7 @@ that the method would have made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..dtype import DType
@@ -47,7 +47,7 @@ class Way:
     n        the size, where `of` is for many; else None
     shapes   of the results
     tracks   whether gradients flow to them
-    several  whether the method gives a tuple of them
+    several  what makes a tuple of them, where the method gives one, with names or without
     checks   whether there are indices to be checked, at the user's call
     """
 
@@ -60,7 +60,7 @@ class Way:
         shapes: Sequence[tuple[int, ...]],
         results: Sequence[Result],
         tracks: bool | None,
-        several: bool,
+        several: Callable[[Any], Any] | None,
         checks: bool,
     ) -> None:
         self.of, self.n, self.shapes, self.results, self.tracks = of, n, shapes, results, tracks

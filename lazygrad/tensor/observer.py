@@ -11,10 +11,12 @@ class Observer:
 
     trains         what acts as in training: the class of the first module that was called so, or a method
     differentiates whether gradients were made
+    captures       whether kernels run later than the call: nothing can be told at the user's line
     """
 
     trains = ""
     differentiates = False
+    captures = True
 
     def made(self, tensor: Any) -> None:
         """There is a new tensor."""
@@ -67,3 +69,8 @@ def may_read() -> bool:
         return True
     observing.by.spares_a_read()
     return False
+
+
+def is_captured() -> bool:
+    """Whether what this thread computes runs later than the call."""
+    return observing.by is not None and observing.by.captures

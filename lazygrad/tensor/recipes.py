@@ -38,7 +38,7 @@ from . import sized_recipes
 from .indexing.addresses import with_origin
 from .live import note_deferred
 from .modes import mode
-from .observer import Observer, observing
+from .observer import Observer, is_captured, observing
 from .sized_recipes import Recorded
 from .storage import base_of, marked
 from .trace import user_line
@@ -49,7 +49,7 @@ from .views import as_new, gives_views
 _ITSELF_NAMES = "bfloat16 bool byte cast char double float half int long short type_as"
 _ITSELF = frozenset(_ITSELF_NAMES.split())
 #: What a method that may have a recipe is said to give.
-_TENSORS = re.compile(r"Tensor|Any|tuple\[Tensor(, Tensor|, \.\.\.)*\]")
+_TENSORS = re.compile(r"Tensor|Any|tuple\[Tensor(, Tensor|, \.\.\.)*\]|[A-Z]\w+\[Tensor\]")
 
 #: They give other looks at a tensor: at its memory, where it is in memory.
 _LOOK_NAMES = """
@@ -105,7 +105,7 @@ def _valued(compute: Callable[..., Any], tensor: type, makes_new: bool) -> Calla
                 if makes_new:
                     return as_new(result, tensor, (*args, *kwargs.values()) if kwargs else args)
                 return result
-        if way.several:
+        if way.several is not None:
             return _several(way, nodes, tensor)
         result = _result(way, 0, nodes, tensor)
         if result is None:
@@ -131,7 +131,10 @@ def _looking(compute: Callable[..., Any], tensor: type) -> Callable[..., Any]:
             return compute(*args, **kwargs)
         is_value = looked_at._storage is None  # and no memory
         if name in _CUTTING and not is_value:
-            return compute(*args, **kwargs)
+            index = args[1] if len(args) > 1 else None
+            parts = index if type(index) is tuple else (index,)
+            by = by_indices if any(type(part) is tensor for part in parts) else compute
+            return by(*args, **kwargs)
         nodes: list[UOp] = []
         signature = _signature(name, args, kwargs, tensor, nodes)
         if len(nodes) > 1:
@@ -154,7 +157,7 @@ def _looking(compute: Callable[..., Any], tensor: type) -> Callable[..., Any]:
         if is_value:
             for result in results:
                 result._note_whole(looked_at)
-        return tuple(results) if way.several else results[0]
+        return results[0] if way.several is None else way.several(results)
 
     wraps_only(wrapper)  # type: ignore[arg-type]
     return wrapper
@@ -191,14 +194,14 @@ def _view(node: UOp, tracks: bool | None, parent: Any) -> Any:
     return result
 
 
-def _several(way: Way, nodes: list[UOp], tensor: Any) -> tuple[Any, ...]:
+def _several(way: Way, nodes: list[UOp], tensor: Any) -> Any:
     """The results of a method that gives a tuple of new values."""
     results = [_result(way, which, nodes, tensor) for which in range(len(way.results))]
     if any(result is None for result in results):
         results = _made(way, nodes, tensor)
     for result in results:
         result._own = True
-    return tuple(results)
+    return way.several(results)  # type: ignore[misc]
 
 
 def _made(way: Way, nodes: list[UOp], tensor: Any) -> list[Any]:
@@ -225,7 +228,7 @@ def _signature(
     overlay, changes = flags_state()
     if overlay or mode.examples or mode.trusted or mode.generators:
         return None
-    modes = mode.grad, mode.training, mode.autocast, observing.by is None
+    modes = mode.grad, mode.training, mode.autocast, is_captured()
     key: list[Any] = [name, changes, str(modes), defaults["float"], defaults["int"]]
     for value in args:
         kind = type(value)
@@ -340,6 +343,9 @@ class NotRecorded(Exception):
 class _OnlyNodes(Observer):
     """Refuses all that a recipe does not do."""
 
+    def __init__(self, captures: bool) -> None:
+        self.captures = captures
+
     def _refuse(self, *_: Any, **named: Any) -> None:
         raise NotRecorded
 
@@ -347,7 +353,8 @@ class _OnlyNodes(Observer):
     drew = random_state_is_read = random_state_is_set = is_trained = makes_gradients = _refuse
 
 
-_ONLY_NODES = _OnlyNodes()
+#: By whether what is recorded is part of a capture.
+_ONLY_NODES = _OnlyNodes(False), _OnlyNodes(True)
 
 
 class _Method(NamedTuple):
@@ -376,7 +383,8 @@ class _Method(NamedTuple):
 
         args = [self._standing_in(value, others, stand_ins) for value in self.args]
         named = {key: self._standing_in(value, others, stand_ins) for key, value in self.kwargs.items()}
-        outer, observing.by = observing.by, _ONLY_NODES
+        outer = observing.by
+        observing.by = _ONLY_NODES[is_captured()]
         try:
             again = self.compute(*args, **named)
         except NotRecorded:
@@ -390,7 +398,9 @@ class _Method(NamedTuple):
         recipe = Recipe.of(made, stand_ins)
         if recipe is None:
             return None
-        return Recorded(recipe, stand_ins, made, results[0]._requires_grad, type(again) is tuple)
+        several = type(again) if isinstance(again, tuple) else None
+        makes = several if several in (None, tuple) else several._make  # type: ignore[attr-defined]
+        return Recorded(recipe, stand_ins, made, results[0]._requires_grad, makes)
 
     def _standing_in(self, value: Any, others: Iterator[int] | None, stand_ins: list[UOp]) -> Any:
         """What stands for an argument; nodes of tensors join the stand-ins."""
@@ -408,6 +418,10 @@ class _Method(NamedTuple):
             if known is not None:
                 stand_ins[-1].facts["bounds"] = known if others is None else (next(others), next(others))
             return self.tensor._computed(stand_ins[-1], value._requires_grad)
+        if type(value) in (tuple, list):
+            if others is not None and all(type(part) is int for part in value):
+                next(others)  # how many there are
+            return type(value)([self._standing_in(part, others, stand_ins) for part in value])
         if others is None:
             return value
         if type(value) is int:
@@ -415,15 +429,11 @@ class _Method(NamedTuple):
         if type(value) is slice:
             parts = value.start, value.stop, value.step
             return slice(*[self._standing_in(part, others, stand_ins) for part in parts])
-        if type(value) in (tuple, list):
-            if all(type(part) is int for part in value):
-                next(others)  # how many there are
-            return type(value)([self._standing_in(part, others, stand_ins) for part in value])
         return value
 
     def values(self, result: Any) -> Sequence[Any] | None:
         """The tensors that it gave, if they are values, with gradients alike; else None."""
-        results = result if type(result) is tuple else (result,)
+        results = result if isinstance(result, tuple) else (result,)
         for each in results:
             if type(each) is not self.tensor or (each._storage is not None and not self.looks):
                 return None

@@ -138,7 +138,7 @@ class SizedRecipe:
         """Whether the method makes the same nodes for a number."""
         return n not in self._excluded and all((a * n + b) * n + c > 1 for a, b, c in self._changing)
 
-    def way(self, n: int, tracks: bool | None, several: bool) -> Way | None:
+    def way(self, n: int, tracks: bool | None, several: Callable[[Any], Any] | None) -> Way | None:
         """How a method makes its results for a number; the recipe is made once somebody asks for it."""
         if not self._fits(n):
             return None
@@ -279,14 +279,14 @@ class Recorded(NamedTuple):
     """A method recorded on stand-ins: its recipe, these, the nodes of its results.
 
     tracks   whether gradients flow to them
-    several  whether it gives a tuple of them
+    several  what makes a tuple of them, if it gives one
     """
 
     recipe: Recipe
     inputs: list[UOp]
     nodes: list[UOp]
     tracks: bool | None
-    several: bool
+    several: Callable[[Any], Any] | None
 
     def way(self) -> Way:
         """How the method makes its results."""
@@ -307,7 +307,7 @@ class _Known(NamedTuple):
     growth: Growth
     recipe: SizedRecipe
     tracks: bool | None
-    several: bool
+    several: Callable[[Any], Any] | None
 
 
 class _Family:
@@ -446,7 +446,7 @@ def _recorded(
         here, again = recipe.at(n), at(n)
         if here is not None and here.makes(again.inputs) != again.nodes:
             raise NotSized
-        if again.tracks is not tracks or again.several is not several:
+        if again.tracks is not tracks or again.several != several:
             raise NotSized
     n = numbers[growth.base]
     here = recipe.at(n)

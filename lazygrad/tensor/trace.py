@@ -99,7 +99,8 @@ def traced(function: Callable[..., Any], tensor: type, faster: Faster | None = N
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         current = origin.current
-        if current is not None:
+        block = current if type(current) is _Block and again is not None else None
+        if current is not None and block is None:
             if kwargs and not renamed.keys().isdisjoint(kwargs):
                 kwargs = own_names(kwargs, renamed, function.__name__)
             if Device.uses_files and type(current) is _Block:
@@ -109,7 +110,9 @@ def traced(function: Callable[..., Any], tensor: type, faster: Faster | None = N
                 return result
         else:
             noted = noting()
-            if noted:
+            if block is not None:
+                origin.current = Metadata(*block)
+            elif noted:
                 origin.current = plain if noted == 1 else Metadata(function.__name__, user_line())
             try:
                 if Device.uses_files:
@@ -121,7 +124,7 @@ def traced(function: Callable[..., Any], tensor: type, faster: Faster | None = N
                 shorten(error)
                 raise
             finally:
-                origin.current = None
+                origin.current = block
         if makes_new:
             return as_new(result, tensor, (*args, *kwargs.values()) if kwargs else args)
         return result

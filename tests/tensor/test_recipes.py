@@ -119,6 +119,48 @@ def test_what_draws_warns_or_reads_is_called_each_time() -> None:
         assert Tensor([turn, 1, turn]).unique().tolist() == sorted({turn, 1})
 
 
+LISTED: dict[str, Callable[[Tensor], Any]] = {
+    "a list of tensors": lambda x: lazygrad.cat([x, x + 1]),
+    "an index of tensors": lambda x: x[Tensor([1, 0]).realize()],
+    "names": lambda x: x.svd().S,
+    "two results": lambda x: x.topk(1)[1],
+    "errors": lambda x: x.inverse(),
+    "a mask": lambda x: x[x > x.min()],
+}
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_forms_of_arguments_and_results(name: str) -> None:
+    for turn in range(6):
+        x = Tensor([[1.0 + turn, 2.0], [3.0, 5.0]]).realize()
+        again = LISTED[name](x)
+        recipes_of_now, recipes._cached.due = dict(recipes._cached), 1 << 30
+        recipes._cached.clear()
+        assert LISTED[name](x).tolist() == again.tolist()
+        recipes._cached.due = recipes.MEETINGS
+        recipes._cached.update(recipes_of_now)
+
+
+def test_a_singular_matrix_is_told_however_often_others_were_inverted() -> None:
+    for _ in range(6):
+        Tensor([[1.0, 2.0], [3.0, 4.0]]).inverse().realize()
+    with pytest.raises(ValueError, match="singular"):
+        Tensor([[1.0, 2.0], [2.0, 4.0]]).inverse().tolist()
+
+
+@pytest.mark.parametrize("generator", [False, True])
+def test_numbers_drawn_one_after_another_are_those_drawn_at_once(generator: bool) -> None:
+    def drawn(counts: list[int]) -> list[float]:
+        Tensor.manual_seed(3)
+        source = lazygrad.Generator(5) if generator else None
+        found: list[float] = []
+        for count in counts:
+            found += Tensor.rand(count, generator=source).tolist()
+        return found
+
+    assert drawn([4] * 6) == drawn([24])
+
+
 def test_an_operation_with_a_gradient_of_its_own_has_recipes() -> None:
     x = numbers(4)
     for turn in range(6):

@@ -17,7 +17,7 @@ from ...ir.uop import UOp
 from ...shape import vmax
 from ..face import Tensor
 from ..indexing.addresses import demanded
-from ..observer import observing
+from ..observer import is_captured
 
 
 def routine(
@@ -56,7 +56,7 @@ def or_nan(value: Tensor, failed: Tensor, axes: int, problem: str) -> Tensor:
     reports it, as it reports indices out of range.
     """
     good = failed.eq(0)
-    if problem and observing.by is None:
+    if problem and not is_captured():
         good = good._make(demanded(good.uop, problem))
     return good.reshape((*good.shape, *((1,) * axes))).where(value, math.nan)
 

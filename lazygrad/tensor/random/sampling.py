@@ -22,7 +22,9 @@ from ...gradient import expanded, filled
 from ...ir.ops import Ops
 from ...ir.uop import UOp, Variable
 from ...locks import lock_across_fork
+from ...memo import Memo
 from ...shape import prod, shape_of, shape_text, vmax
+from ...shape.recipe import Recipe
 from ..creation import checked_shape, index_dtype, iota, sizes_of, with_grad
 from ..face import Tensor
 from ..modes import mode
@@ -128,21 +130,47 @@ def fork_random() -> Iterator[None]:
 
 def words(count: Any, device: Devices, generator: Numbers | None = None) -> tuple[UOp, UOp]:
     """Two random uint32 words for each of the next `count` numbers, of a generator or of Tensor's stream."""
-    shape, u32, u64 = (count,), dtypes.uint32, dtypes.uint64
+    u32, u64 = dtypes.uint32, dtypes.uint64
     before, total = _before_example(count, device) if mode.examples else (None, vmax(count))
     if generator is None and mode.generators:
         generator = mode.generators[-1]
-    second_word: UOp | int = 0
+    more: list[UOp] = []
     if generator is not None:
         key_node, first = generator.take(total, device)
         seed_word = key_node.cast(u32)
-        second_word = expanded(key_node.alu(Ops.SHR, UOp.const(u64, 32)).cast(u32), shape)
+        more.append(key_node.alu(Ops.SHR, UOp.const(u64, 32)).cast(u32))
         first = first if before is None else first + before
         low_start, high_start = first.cast(u32), first.alu(Ops.SHR, UOp.const(u64, 32)).cast(u32)
     else:
         seed_word, low_start, high_start = _next_of_stream(total, before)
     if vmax(count) > 1 << 32:
         raise NotImplementedError(f"one call of more than 2**32 random numbers: {count}")
+    given = [seed_word, low_start, high_start, *more]
+    kind = count, device, len(given)
+    recipe = _recipes.get(kind)
+    if recipe is not None:
+        high, low = recipe.makes(given)
+        return high, low
+    made = _words_of(count, device, *given)
+    if type(count) is int and len(set(given)) == len(given) and _recipes.is_due(kind):
+        _recipes.keep(kind, Recipe.of(made, given))
+    return made
+
+
+#: (how many, device, how many words the key has) → the nodes of so many words.
+_recipes: Memo[Any, Recipe | None] = Memo(256, 3)
+
+
+def _words_of(
+    count: Any,
+    device: Devices,
+    seed_word: UOp,
+    low_start: UOp,
+    high_start: UOp,
+    second_word: UOp | None = None,
+) -> tuple[UOp, UOp]:
+    """Two words for each number, from a first one on that has two words, under a key of one or two."""
+    shape, u32 = (count,), dtypes.uint32
     low = iota(count, u32, device) + expanded(low_start, shape)
     carry = (low < expanded(low_start, shape)).cast(u32)
     high = carry + expanded(high_start, shape)
@@ -156,10 +184,10 @@ def words(count: Any, device: Devices, generator: Numbers | None = None) -> tupl
             constants[word] = filled(shape, u32, word)
         return constants[word]
 
-    key = expanded(seed_word, shape), operand(second_word)
+    second = operand(0) if second_word is None else expanded(second_word, shape)
     return threefry(
         (low, high),
-        key,
+        (expanded(seed_word, shape), second),
         add=lambda a, b: a.alu(Ops.ADD, operand(b)),
         rotate=lambda a, r: a.alu(Ops.SHL, operand(r)).alu(Ops.OR, a.alu(Ops.SHR, operand(32 - r))),
         xor=lambda a, b: a.alu(Ops.XOR, operand(b)),

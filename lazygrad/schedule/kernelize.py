@@ -35,15 +35,13 @@ from .budget.budget_report import report_rematerialized
 from .budget.checkpoints import needs_less, without_checkpoints
 from .extensions import in_place, sharding
 from .graph.in_memory import is_materialized, near
-from .graph.requested import Request, binds_in_args, open_arg
+from .graph.requested import Request, binds_in_args, constant_below, nameable, open_arg
 from .graph.versions import below_looks, check_alive, effective, in_shape, latest, new_buffer
 from .kernels.template import Binding, BoundSize, Leaf, Memory, Output, Template
 from .keys import growth
 from .keys.lifted_numbers import (
-    constant_below,
     constant_key,
     lifted_values,
-    nameable,
     open_offsets,
     open_sources,
     open_value,

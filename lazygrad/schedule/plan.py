@@ -29,7 +29,7 @@ from ..target import Target
 from .budget.rematerialize import rematerialize, sparer
 from .extensions import PROPOSERS, on_several, sharding
 from .graph.in_memory import is_materialized, near
-from .graph.requested import Request
+from .graph.requested import Request, nameable
 from .graph.versions import device_name
 from .horizontal_fusion.side_by_side import join_short_kernels
 from .kernels.assemble import assemble
@@ -40,7 +40,7 @@ from .kernels.overlap import begin_early
 from .kernels.template import Template, verify_order
 from .kernels.writes import Writes
 from .keys.growth import Growth
-from .keys.lifted_numbers import lift, nameable
+from .keys.lifted_numbers import lift
 from .keys.lifted_sizes import lift_sizes
 from .place.placement import Placement
 from .readers import Pending, add_readers

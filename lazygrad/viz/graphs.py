@@ -18,8 +18,8 @@ from ..ir.uop import UOp, toposort
 from ..locks import WeakKeys
 from ..nn.module import Module, Watcher
 from ..schedule.graph.in_memory import is_materialized
+from ..schedule.graph.requested import constant_below
 from ..schedule.graph.versions import effective
-from ..schedule.keys.lifted_numbers import constant_below
 from ..shape.rules import shape_of
 from ..shape.sizes import shape_text, vmax
 from ..tensor import Tensor

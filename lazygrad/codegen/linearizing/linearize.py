@@ -223,7 +223,8 @@ class _Writer(LinearWriter):
             if reduce is not self.late.get(reduce, (reduce,))[0]:
                 continue  # added to in the loop of the level below
             self.assign(self.made[reduce], reduce.arg, self.made[reduce], self.read(reduce.src[0]))
-        self.add_matrices([reduce for reduce in block.closes if is_of_warps(reduce.src[0])])
+        if self.matrices:
+            self.add_matrices([reduce for reduce in block.closes if is_of_warps(reduce.src[0])])
         late = self.late_in.get(block.range, []) if block.range is not None else []
         below = [level for level in late if level is not self.late[level][-1]]
         if below:

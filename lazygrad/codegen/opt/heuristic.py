@@ -44,7 +44,8 @@ def choose(kernel: UOp | Loops, target: Target) -> Choice:
         loops = others if others.axes == loops.axes else loops
     if not loops.axes:
         return Choice([], 0.0)
-    plain, inline = all_inline(loops)
+    stages = has_op(loops.sink.toposort(), Ops.STAGE)
+    plain, inline = all_inline(loops) if stages else (loops, [])
     facts = Facts.of(plain)
     if target.vector_bytes == 0 or in_order(loops.sink):
         return Choice([], cycles(planned(facts, target, {}), target))

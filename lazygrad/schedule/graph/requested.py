@@ -35,6 +35,21 @@ def toposort_effective(roots: Iterable[UOp], done: set[UOp] | None = None, follo
     return toposort([effective(root) if follow else root for root in roots], sources, done)
 
 
+def constant_below(node: UOp) -> UOp | None:
+    """The constant that a node is movements of; None where it is something else."""
+    while node.op in MOVEMENT:
+        node = node.src[0]
+    return node if node.op is Ops.CONST else None
+
+
+def nameable(order: Iterable[UOp]) -> list[UOp]:
+    """The nodes of a walk that a plan may name by their position.
+
+    Not constants, and movements of them: walks of the same structure may have more or fewer of these.
+    """
+    return [node for node in order if constant_below(node) is None]
+
+
 @dataclass
 class Request:
     """What is to be planned.

@@ -20,9 +20,8 @@ from ...shape.rules import shape_of
 from ...shape.sizes import prod
 from ...shape.tracker import ShapeTracker
 from ..graph.in_memory import STORED_WHOLE, is_materialized
-from ..graph.requested import binds_in_args, binds_of
+from ..graph.requested import binds_in_args, binds_of, nameable
 from ..graph.versions import device_name
-from ..keys.lifted_numbers import nameable
 from ..place.group import Group
 from ..place.kernel_ast import AstBuilder
 from .checked_once import CheckedOnce

@@ -16,8 +16,7 @@ from ...ir.ops import ELEMENTWISE, TRANSFERS, Ops
 from ...ir.uop import UOp
 from ...shape.rules import shape_of
 from ...shape.sizes import prod
-from ..graph.requested import Request
-from ..keys.lifted_numbers import nameable
+from ..graph.requested import Request, nameable
 from .arena import arrange
 from .items import bind_values
 from .template import Leaf, Memory, Output, Part, Template, version_of

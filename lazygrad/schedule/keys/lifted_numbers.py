@@ -16,7 +16,7 @@ from typing import Any
 from ...device import Device
 from ...dtype import ConstType, DType, const_bits, dtypes
 from ...ir.device import device_of
-from ...ir.ops import ELEMENTWISE, MOVEMENT, Ops, execute, to_bits
+from ...ir.ops import ELEMENTWISE, Ops, execute, to_bits
 from ...ir.rewrite import transform
 from ...ir.uop import UOp, keep_origin
 from ...shape.movement import base_and_tracker, movements_on
@@ -24,7 +24,7 @@ from ...shape.rules import shape_of
 from ...shape.tracker import ShapeTracker
 from ...shape.view import View
 from ..graph.in_memory import is_materialized
-from ..graph.requested import Request
+from ..graph.requested import Request, constant_below
 from ..graph.versions import effective, rebased
 
 #: Constants of these types may be lifted.
@@ -33,21 +33,6 @@ _INTS = (dtypes.int32, dtypes.int64)
 #: Integers are lifted out of plain arithmetic only: elsewhere they tell indices and conditions apart.
 _INT_USERS = frozenset((Ops.ADD, Ops.SUB, Ops.MUL, Ops.MAX, Ops.MIN, Ops.ASSIGN))
 _FLOAT_USERS = (ELEMENTWISE - {Ops.CAST, Ops.BITCAST, Ops.POW}) | {Ops.ASSIGN}
-
-
-def constant_below(node: UOp) -> UOp | None:
-    """The constant that a node is movements of; None where it is something else."""
-    while node.op in MOVEMENT:
-        node = node.src[0]
-    return node if node.op is Ops.CONST else None
-
-
-def nameable(order: Iterable[UOp]) -> list[UOp]:
-    """The nodes of a walk that a plan may name by their position.
-
-    Not constants, and movements of them: walks of the same structure may have more or fewer of these.
-    """
-    return [node for node in order if constant_below(node) is None]
 
 
 def open_sources(node: UOp) -> tuple[int, ...]:

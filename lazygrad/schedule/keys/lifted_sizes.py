@@ -19,9 +19,8 @@ from ...shape.movement import expand, flip, movements_on, pad, permute, reshape,
 from ...shape.rules import shape_of
 from ...shape.sizes import Shape, add, bound_size, prod, resolve_equal, vmax
 from ..graph.in_memory import is_materialized
-from ..graph.requested import Request
+from ..graph.requested import Request, constant_below
 from .growth import Growth
-from .lifted_numbers import constant_below
 from .split_sizes import may_be_size, own_sizes, sources_of, with_sizes
 
 #: What may read or make values of symbolic size.

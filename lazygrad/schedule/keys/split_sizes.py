@@ -21,9 +21,9 @@ from ...shape.rules import shape_of
 from ...shape.tracker import ShapeTracker
 from ...shape.view import View
 from ..graph.in_memory import is_materialized
-from ..graph.requested import Request
+from ..graph.requested import Request, constant_below
 from ..graph.versions import effective
-from .lifted_numbers import constant_below, open_offsets, open_sources
+from .lifted_numbers import open_offsets, open_sources
 
 #: Movements whose argument is a shape.
 _SHAPED = frozenset((Ops.RESHAPE, Ops.EXPAND))

@@ -22,6 +22,7 @@ from ....ir.index import as_index, bounds
 from ....ir.nest import ranges_of
 from ....ir.ops import Ops
 from ....ir.uop import UOp
+from ....ir.walks import has_op
 from ....target import Target
 from ...cost.cost_model import Loop
 from ...expressions.ranges import BESIDE, FEW_TURNS, divides, largest_power_of_two, typical
@@ -138,7 +139,8 @@ class Plan:
         at_once = {r for axis in self.loops.axes if self.amounts.get(axis.number, 1) > 1 for r in axis.ranges}
         if any(not ranges_of(row).isdisjoint(at_once) for row in kept):  # lanes would need rows of their own
             self.staged = None
-        for axis in reversed(self.loops.axes):
+        stages = has_op(self.loops.sink.toposort(), Ops.STAGE)
+        for axis in reversed(self.loops.axes) if stages else ():
             if axis is not self.staged and rows_along(self.loops, axis):
                 found.insert(0, Opt(OptOps.INLINE, axis.number))
         found += [Opt(OptOps.TILE, number, amount) for number, amount in self.blocks.items()]

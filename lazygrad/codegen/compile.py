@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..config import CHECK
+from ..ir.loop import LoopPlan
 from ..ir.ops import Ops
 from ..ir.spec import KERNEL, verify
 from ..ir.uop import UOp
@@ -15,7 +16,7 @@ from ..renderer import ProgramSpec, Renderer
 from ..target import Target
 from .cost.estimate import estimate
 from .cost.predict import all_iterations
-from .direct_kernels import as_taken, direct_kernel, direct_spec, direct_value, loop_of, loop_spec
+from .direct_kernels import as_taken, direct_kernel, direct_spec, direct_value, loop_spec, record_of
 from .lowering.axes import kernel_axes
 from .lowering.disjoint_stores import disjoint_threads
 from .lowering.lower import lower
@@ -77,7 +78,7 @@ def _of_each(nests: Sequence[UOp], step: Pass, job: Job) -> list[UOp]:
 
 def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = None) -> ProgramSpec:
     """The program of a kernel AST in the renderer's language. `opts` None leaves the choice to us."""
-    loop = loop_of(ast)
+    loop = record_of(ast, LoopPlan)
     if loop is not None:
         specs = [compile_kernel(launch.ast, renderer, opts) for launch in loop.launches]
         return loop_spec(ast, loop, specs, renderer.target.name)
@@ -113,7 +114,7 @@ def prediction_of(ast: UOp, target: Target, opts: Sequence[Opt]) -> Prediction |
     ast = as_taken(ast, target)
     direct = direct_value(ast)
     if direct is not None:
-        predict_direct = direct_kernel(direct.op).predict
+        predict_direct = direct_kernel(direct).predict
         return predict_direct(ast, target) if target.grid and predict_direct is not None else None
     if not target.grid:
         return None

@@ -1,4 +1,4 @@
-"""Kernels whose programs are not made by optimizing loops: each is of an op, and has a row here.
+"""Kernels whose programs are not made by optimizing loops: a PROGRAM is one, and each kind has a row here.
 
 A sort has no expression for each element, a factorization no loops whose order is free. Their linear programs
 (form 7) are written at once. The compiler knows none of them: who writes such programs adds a row to
@@ -8,17 +8,19 @@ A sort has no expression for each element, a factorization no loops whose order 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from ..dtype import DType
+from ..dtype import dtypes
+from ..ir.args import WORKING, Array, KernelRecord
 from ..ir.loop import LoopPlan
-from ..ir.ops import DIRECT, Ops
-from ..ir.own import OwnKernel
+from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..renderer import Estimates, ProgramSpec, Renderer
 from ..target import Target
 from .opt import Opt
 from .opt.grids import Prediction
+
+Record = TypeVar("Record", bound=KernelRecord)
 
 
 class DirectProgram(NamedTuple):
@@ -29,14 +31,14 @@ class DirectProgram(NamedTuple):
 
 
 class DirectKernel(NamedTuple):
-    """How the kernels of an op are made.
+    """How the kernels of a kind are made.
 
     kind      what such a kernel is, in words
     name      its name as displayed
     program   its linear program for a renderer; empty where it is given as text
     estimate  what it costs; None of a loop, each of whose kernels has its own
     spec      its rendered program of that list and of the Opts, where it is not what every list becomes
-    working   of its node in the tensor graph: the size and dtype of the memory that it works in
+    working   of its record and its sources: the memory that it works in
     takes     whether a target takes one, where not all do: elsewhere it is loops around what its value is of
     predict   on a grid, what is predicted of it
     """
@@ -46,7 +48,7 @@ class DirectKernel(NamedTuple):
     program: Callable[[UOp, Renderer], DirectProgram]
     estimate: Callable[[UOp], Estimates] | None = None
     spec: Callable[[UOp, Renderer, Sequence[UOp], Sequence[Any]], ProgramSpec] | None = None
-    working: Callable[[UOp], tuple[int, DType]] | None = None
+    working: Callable[[Any, Sequence[Array]], Array] | None = None
     takes: Callable[[UOp, Target], bool] | None = None
     predict: Callable[[UOp, Target], Prediction | None] | None = None
 
@@ -87,10 +89,12 @@ class Language(NamedTuple):
 #: The routines that there are, and the languages that texts may be in: of who writes their kernels.
 ROUTINES: dict[str, Routine] = {}
 LANGUAGES: dict[str, Language] = {}
-#: The ops that a kernel is by itself; ONE_PASS says of values how they are made.
-_OPS = DIRECT | {Ops.ONE_PASS}
-#: Op → how its kernels are made.
-DIRECT_KERNELS: dict[Ops, DirectKernel] = {}
+#: What a kernel is by itself; ONE_PASS says of values how they are made.
+_OPS = (Ops.PROGRAM, Ops.ONE_PASS)
+#: What a kernel is whose values stand below ONE_PASS.
+ONE_PASS = "one pass"
+#: Kind → how its kernels are made.
+DIRECT_KERNELS: dict[str, DirectKernel] = {}
 
 
 def direct_value(ast: UOp) -> UOp | None:
@@ -108,17 +112,18 @@ def as_taken(ast: UOp, target: Target) -> UOp:
     value = direct_value(ast)
     if value is None or value.op is not Ops.ONE_PASS:
         return ast
-    made = DIRECT_KERNELS.get(value.op)
+    made = DIRECT_KERNELS.get(ONE_PASS)
     if made is not None and (made.takes is None or made.takes(ast, target)):
         return ast
     return UOp.sink(*[store.replace(src=(*store.src[:2], store.src[2].src[0])) for store in ast.src])
 
 
-def direct_kernel(op: Ops) -> DirectKernel:
-    """How kernels of an op are made."""
-    made = DIRECT_KERNELS.get(op)
+def direct_kernel(value: UOp) -> DirectKernel:
+    """How kernels of its kind are made."""
+    kind = ONE_PASS if value.op is Ops.ONE_PASS else value.arg.kernel.kind
+    made = DIRECT_KERNELS.get(kind)
     if made is None:
-        raise NotImplementedError(f"nothing is there that writes kernels of {op}: import lazygrad.direct")
+        raise NotImplementedError(f"nothing is there that writes kernels of {kind}: import lazygrad.direct")
     return made
 
 
@@ -131,7 +136,7 @@ def routine_of(name: str) -> Routine:
 
 def linear_form(ast: UOp, renderer: Renderer, applied: list[Opt] | None) -> list[UOp]:
     """Its linear program; how many pieces it has is added to `applied`."""
-    made = direct_kernel(ast.src[0].src[2].op).program(ast, renderer)
+    made = direct_kernel(ast.src[0].src[2]).program(ast, renderer)
     if applied is not None:
         applied += made.opts
     return made.uops
@@ -139,7 +144,7 @@ def linear_form(ast: UOp, renderer: Renderer, applied: list[Opt] | None) -> list
 
 def direct_spec(ast: UOp, renderer: Renderer, uops: Sequence[UOp], applied: Sequence[Any]) -> ProgramSpec:
     """The rendered program of such a kernel."""
-    made = direct_kernel(ast.src[0].src[2].op)
+    made = direct_kernel(ast.src[0].src[2])
     if made.spec is not None:
         return made.spec(ast, renderer, uops, applied)
     if made.estimate is None:
@@ -147,10 +152,11 @@ def direct_spec(ast: UOp, renderer: Renderer, uops: Sequence[UOp], applied: Sequ
     return ProgramSpec.of(made.name(ast), renderer, uops, applied, estimates=made.estimate(ast))
 
 
-def own_kernel(ast: UOp) -> OwnKernel | None:
-    """The kernel of a user that an AST runs; None for any other."""
+def record_of(ast: UOp, kind: type[Record]) -> Record | None:
+    """The record of the PROGRAM that a kernel is, if it is of a kind."""
     value = direct_value(ast)
-    return value.arg.kernel if value is not None and value.op is Ops.CUSTOM else None
+    record = value.arg.kernel if value is not None and value.op is Ops.PROGRAM else None
+    return record if isinstance(record, kind) else None
 
 
 def is_joined(ast: UOp) -> bool:
@@ -162,22 +168,11 @@ def is_joined(ast: UOp) -> bool:
 # *** loops over time: they have no code of their own, but kernels that run in every turn
 
 
-def loop_of(ast: UOp) -> LoopPlan | None:
-    """The loop that a kernel is, if it is one."""
-    value = direct_value(ast)
-    return value.arg.kernel if value is not None and value.op is Ops.LOOP else None
-
-
-def loop_name(plan: LoopPlan) -> str:
-    """Its name as displayed."""
-    return f"{plan.name}_{plan.iterations}"
-
-
 def loop_arrays(ast: UOp) -> list[int]:
     """The number of the DEFINE_GLOBAL that each array of a loop is: outputs, working memory, sources."""
     stored = {store.src[2].arg.output: store.src[0].arg for store in ast.src}
     outputs = [stored[number] for number in range(len(stored) - 1)]
-    return [*outputs, stored[-1], *[load.src[0].arg for load in ast.src[0].src[2].src]]
+    return [*outputs, stored[WORKING], *[load.src[0].arg for load in ast.src[0].src[2].src]]
 
 
 def loop_spec(ast: UOp, plan: LoopPlan, specs: Iterable[ProgramSpec], device: str) -> ProgramSpec:
@@ -186,7 +181,7 @@ def loop_spec(ast: UOp, plan: LoopPlan, specs: Iterable[ProgramSpec], device: st
     arrays = loop_arrays(ast)
     outs = arrays[: len(plan.outputs) + 1]
     return ProgramSpec(
-        loop_name(plan),
+        DIRECT_KERNELS[plan.kind].name(ast),
         "\n".join(dict.fromkeys(spec.src for spec in each)),
         device,
         globals=max(arrays) + 1,
@@ -199,8 +194,9 @@ def loop_spec(ast: UOp, plan: LoopPlan, specs: Iterable[ProgramSpec], device: st
     )
 
 
-DIRECT_KERNELS[Ops.LOOP] = DirectKernel(
+DIRECT_KERNELS[LoopPlan.kind] = DirectKernel(
     "a loop over time, whose kernels are its own",
-    lambda ast: loop_name(ast.src[0].src[2].arg.kernel),
+    lambda ast: "{0.name}_{0.iterations}".format(ast.src[0].src[2].arg.kernel),
     lambda ast, renderer: DirectProgram([], []),
+    working=lambda plan, given: Array(dtypes.uint8, (plan.working,)),
 )

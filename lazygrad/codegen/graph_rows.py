@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import astuple
 from typing import Any
 
 from ..dtype import DTYPES_BY_NAME, DType, PtrDType
-from ..ir.args import CheckArg, ReduceArg
+from ..ir.args import CheckArg, ProgramArg, ReduceArg, SortRecord
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape import ShapeTracker, View
 from ..structure import Unlasting
 
 #: The records that stand in arguments, by the name that a row gives them.
-_RECORDS: dict[str, Callable[..., Any]] = {"check": CheckArg, "reduce": ReduceArg}
+_RECORDS: dict[str, Callable[..., Any]] = {
+    "check": CheckArg,
+    "reduce": ReduceArg,
+    "program": ProgramArg,
+    "sort": SortRecord,
+}
 
 
 def graph_rows(roots: Sequence[UOp]) -> tuple[list[Any], list[int]]:
@@ -69,7 +75,8 @@ class _Writer:
             return {"views": [[self._argument_row(part) for part in view] for view in views]}
         for name, kind in _RECORDS.items():
             if type(arg) is kind:
-                return {name: [self._argument_row(part) for part in arg]}
+                parts = arg if isinstance(arg, tuple) else astuple(arg)
+                return {name: [self._argument_row(part) for part in parts]}
         if type(arg) is tuple:
             return {"tuple": [self._argument_row(part) for part in arg]}
         raise Unlasting(type(arg).__name__)

@@ -1,4 +1,4 @@
-"""CUSTOM, a kernel that its user wrote: its steps (`ir/own.py`) become a linear program (form 7) as they are.
+"""Kernels that their users wrote: its steps (`ir/own.py`) become a linear program (form 7) as they are.
 
 What is left to do is what every kernel needs. The loops of a grid become places in a launch, or on a
 processor pieces for its cores; what the target lacks is said in what it has (`legalize`); and a value is
@@ -281,6 +281,6 @@ def _three(sizes: tuple[int, ...] | None) -> tuple[int, int, int]:
     return x, y, z
 
 
-DIRECT_KERNELS[Ops.CUSTOM] = DirectKernel(
+DIRECT_KERNELS[OwnKernel.kind] = DirectKernel(
     "a kernel that is done as its user wrote it", own_name, own_program, own_estimate, _spec
 )

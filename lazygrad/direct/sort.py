@@ -1,4 +1,4 @@
-"""SORT, a kernel of its own kind: keys (form 2) become a linear program (form 7) that sorts rows by digits.
+"""Sorts, kernels of their own kind: keys (form 2) become a linear program (form 7) that sorts rows by digits.
 
 The keys are unsigned integers, and the result is their order: the places of the least key, of the next, and
 so on; equal keys stay in order. (What makes a key of a float, and what reads the values in that order, are
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from ..codegen.direct_kernels import DIRECT_KERNELS, DirectKernel, DirectProgram
 from ..dtype import DType, dtypes
-from ..ir.args import AxisType, RangeArg
+from ..ir.args import Array, AxisType, RangeArg, SortRecord
 from ..ir.ops import Ops
 from ..ir.rewrite import resolve
 from ..ir.uop import UOp
@@ -226,6 +226,10 @@ def _read_by(node: UOp) -> tuple[UOp, ...]:
     return node.src[:1] if node.op is Ops.DEFINE_ACC else node.src
 
 
-DIRECT_KERNELS[Ops.SORT] = DirectKernel(
-    "a sort", sort_name, sort_program, sort_estimate, working=lambda node: (plan_of(node.src[0]).words, WORD)
+DIRECT_KERNELS[SortRecord.kind] = DirectKernel(
+    "a sort",
+    sort_name,
+    sort_program,
+    sort_estimate,
+    working=lambda kernel, given: Array(WORD, (SortPlan.of(given[0].shape, given[0].dtype).words,)),
 )

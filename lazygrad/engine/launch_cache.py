@@ -147,11 +147,9 @@ _ABSENT: Any = object()
 
 
 #: Their memory or order is not told by structure alone, or has places of its own.
-_REFUSED = frozenset(
-    (Ops.BUFFER_VIEW, Ops.MULTI, Ops.COLLECTIVE, Ops.KERNEL, Ops.CUSTOM, Ops.LOOP, Ops.DEFINE_VAR)
-)
+_REFUSED = frozenset((Ops.BUFFER_VIEW, Ops.MULTI, Ops.COLLECTIVE, Ops.KERNEL, Ops.DEFINE_VAR))
 #: Of these more is asked than of others.
-_ASKED = _REFUSED | SIZED | {Ops.DETACH, Ops.CHECK, Ops.COPY, DEFERRED}
+_ASKED = _REFUSED | SIZED | {Ops.DETACH, Ops.CHECK, Ops.COPY, Ops.PROGRAM, DEFERRED}
 #: Stands for a number that may be a size.
 _SIZE: Any = object()
 
@@ -264,6 +262,8 @@ class _Graph:
                 arg = node.arg
                 if op in _ASKED:
                     if op in _REFUSED or (op is Ops.COPY and len(src) > 2):
+                        return None
+                    if op is Ops.PROGRAM and arg.kernel.is_unique:
                         return None
                     if op is DEFERRED:
                         self.calls += 1

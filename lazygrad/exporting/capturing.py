@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..codegen.direct_kernels import loop_of
+from ..codegen.direct_kernels import record_of
 from ..config import Context
+from ..ir.loop import LoopPlan
 from ..jit.captured import Captured
 from ..jit.errors import Changed, JitError, Mismatch
 from ..jit.specs import Call
@@ -85,7 +86,9 @@ def _require_own_memory(captured: Captured, call: Call) -> None:
         raise NotImplementedError(
             "exporting a function that copies between devices or joins memory of them is not supported"
         )
-    if any(loop_of(action.item.ast) for batch in captured.replay.batches for action in batch.actions):
+    if any(
+        record_of(action.item.ast, LoopPlan) for batch in captured.replay.batches for action in batch.actions
+    ):
         raise NotImplementedError(
             "exporting a capture with a loop (Tensor.scan) is not supported: capture it under Context(SCAN=0)"
         )

@@ -15,6 +15,7 @@ from typing import Any
 from ..config import Context
 from ..dtype import DType, dtypes
 from ..engine.realize import recording
+from ..ir.args import RoutineRecord
 from ..ir.ops import Ops
 from ..ir.uop import UOp, toposort
 from ..jit.capture import capturing
@@ -132,7 +133,8 @@ def _refuse_to_run(item: Any) -> None:
 def _refuse_routines(results: Sequence[Tensor]) -> None:
     """ONNX has an operator for the determinant alone, and that has no pivots, which other methods read."""
     found = toposort(tuple([effective(tensor.uop) for tensor in results]))
-    names = sorted({node.arg.name for node in found if node.op is Ops.ROUTINE})
+    programs = [node.arg.kernel for node in found if node.op is Ops.PROGRAM]
+    names = sorted({kernel.name for kernel in programs if isinstance(kernel, RoutineRecord)})
     if names:
         raise NotImplementedError(
             f"linear algebra cannot be exported to ONNX, which has no operators for it: the function needs "

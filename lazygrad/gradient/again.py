@@ -59,7 +59,7 @@ def _structure(grad: UOp, targets: Sequence[UOp], order: Sequence[UOp]) -> tuple
     describe = rows.extend
     for node in order:
         op, arg, src = node.op, node.arg, node.src
-        if op in _REFUSED:
+        if op in _REFUSED or (op is Ops.PROGRAM and arg.kernel.is_unique):
             return None
         if op is Ops.CONST:
             arg = arg if type(arg) is not float else const_bits(arg, node.dtype)

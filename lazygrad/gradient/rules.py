@@ -340,10 +340,8 @@ GRADIENTS: dict[Ops, Rule] = {
     # the first source is the value; its gradient is what the author of the Function says
     Ops.FUNCTION: lambda grad, node: node.arg.gradients(grad, node),
     # nothing flows through these
-    **dict.fromkeys((Ops.DETACH, Ops.BITCAST, Ops.IDIV, Ops.MOD, Ops.DP4A, Ops.SORT), NO_GRADIENT),
-    Ops.ROUTINE: NO_GRADIENT,  # who asks for one says the gradient
-    Ops.CUSTOM: NO_GRADIENT,  # its author may say one: then it stands below a FUNCTION
-    Ops.LOOP: NO_GRADIENT,  # as does a loop
+    **dict.fromkeys((Ops.DETACH, Ops.BITCAST, Ops.IDIV, Ops.MOD, Ops.DP4A), NO_GRADIENT),
+    Ops.PROGRAM: NO_GRADIENT,  # who makes one may say its gradient: then it stands below a FUNCTION
     **dict.fromkeys((Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR, *COMPARISONS), NO_GRADIENT),
     Ops.LDEXP: NO_GRADIENT,  # what functions are made of on their target
     Ops.CHECK: NO_GRADIENT,  # its values are indices, or whether they are good

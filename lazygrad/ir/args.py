@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from ..dtype import DType, dtypes
 from .members import Member
 from .ops import Ops
 
@@ -60,8 +64,99 @@ class ReduceArg(NamedTuple):
         return f"({self.op}, {tuple(self.axes)})"
 
 
-class RoutineArg(NamedTuple):
-    """Which ROUTINE: one of those that `direct/routines` writes as loops.
+class Array(NamedTuple):
+    """An array that a kernel reads or writes: its elements lie row by row."""
+
+    dtype: DType
+    shape: tuple[Any, ...]
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+class KernelRecord:
+    """What a PROGRAM does, as data. The compiler asks this record, and never which kind it is.
+
+    kind         who writes it: its row in `codegen/direct_kernels.py`
+    outputs      its results, where these do not follow from its sources
+    inputs       what it reads, likewise
+    begins       its results that go on with the values of a source: the last sources, one for each
+    is_stored    whether it is stored once, in order, for everybody who reads it
+    is_gathered  whether what is read at computed places is read where it is stored
+    is_unique    whether equal ones are one object, which stands for more than its structure says
+    is_free      whether several results are right: signs of vectors, or which of equal pivots is taken
+    has_body     whether it runs kernels of its own, which are planned when its kernel is built
+    """
+
+    kind: str
+    outputs: tuple[Array, ...]
+    inputs: tuple[Array, ...]
+    begins: tuple[int, ...] = ()
+    is_stored = is_gathered = True
+    is_unique = is_free = has_body = False
+
+    def makes(self, given: Sequence[Array]) -> tuple[Array, ...]:
+        """Its results, for sources of these dtypes and shapes (an Array each)."""
+        return self.outputs
+
+    def problem(self, given: Sequence[DType]) -> str | None:
+        """Why it cannot have sources of these dtypes; in a kernel's AST its inputs alone are sources."""
+        most = len(self.inputs) + len(self.begins)
+        if len(given) not in (len(self.inputs), most):
+            return f"it takes {most} sources, not {len(given)}"
+        for array, dtype in zip(self.inputs, given, strict=False):
+            if array.dtype is not dtype:
+                return f"it reads {array.dtype}, not {dtype}"
+        return None
+
+    def batched(self, size: Any) -> KernelRecord:
+        """The same for so many examples, along a new first axis of each array."""
+        if self.is_unique:
+            raise NotImplementedError(f"vmap over a {self.kind} is not implemented yet")
+        return self
+
+
+#: In a kernel's AST the result that is the memory which a program works in.
+WORKING = -1
+
+
+class ProgramArg(NamedTuple):
+    """Which kernel a PROGRAM is a result of, and which of its results.
+
+    elements  of working memory: how many there are
+    """
+
+    kernel: Any
+    output: int = 0
+    elements: int = 0
+
+    def __repr__(self) -> str:
+        return f"({self.kernel}, {self.output})"
+
+
+@dataclass(frozen=True)
+class SortRecord(KernelRecord):
+    """The order of unsigned keys along their last axis."""
+
+    kind = "sort"
+    is_stored = is_gathered = False
+
+    def makes(self, given: Sequence[Array]) -> tuple[Array, ...]:
+        return (Array(dtypes.int32, given[0].shape),)
+
+    def problem(self, given: Sequence[DType]) -> str | None:
+        if len(given) == 1 and dtypes.is_unsigned(given[0]):
+            return None
+        return f"it sorts unsigned integers, not {given[0] if given else 'nothing'}"
+
+
+SORT = ProgramArg(SortRecord())
+
+
+@dataclass(frozen=True)
+class RoutineRecord(KernelRecord):
+    """One of the routines that `direct/routines` writes as loops: of values of one float dtype, and places.
 
     name   of the routine
     shape  of the result of one example; axes before it are those of a batch
@@ -73,9 +168,18 @@ class RoutineArg(NamedTuple):
     shape: tuple[int, ...]
     core: tuple[int, ...]
     sizes: tuple[int, ...] = ()
+    kind = "routine"
+    is_free = True
 
-    def __repr__(self) -> str:
-        return f"({self.name!r}, {self.shape}, {self.core}, {self.sizes})"
+    def makes(self, given: Sequence[Array]) -> tuple[Array, ...]:
+        batch = given[0].shape[: len(given[0].shape) - self.core[0]]
+        return (Array(given[0].dtype, (*batch, *self.shape)),)
+
+    def problem(self, given: Sequence[DType]) -> str | None:
+        if len(given) != len(self.core):
+            return f"{self.name} takes {len(self.core)} sources, not {len(given)}"
+        wrong = next((dtype for dtype in given if dtype not in (given[0], dtypes.int32)), None)
+        return None if wrong is None else f"its dtype is that of its sources, {wrong}, not {given[0]}"
 
 
 class Rows(NamedTuple):

@@ -1,6 +1,6 @@
-"""A loop over time as data: the argument of a LOOP node, whose body is a graph that runs once for each turn.
+"""A loop over time as data: the record of PROGRAMs whose body is a graph that runs once for each turn.
 
-`Loop` is the argument in the tensor graph: a body on parameters, and what each of them is. In a kernel's AST
+`Loop` is the record in the tensor graph: a body on parameters, and what each of them is. In a kernel's AST
 it is a `LoopPlan`: the body's own kernels, and which memory each of them works on in which turn.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..dtype import DType, dtypes
+from .args import Array, KernelRecord
 from .ops import Ops
-from .own import Array
 from .uop import UOp
 
 
@@ -45,14 +45,14 @@ class Result(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Loop:
+class Loop(KernelRecord):
     """A body and its turns. Equal ones are one object: `Loop.of`.
 
     device   that the parameters are on
     iterations  how many there are, at least one; `reverse`: parts are taken and stacked from the last on
     params   the parameters of the body: `parameter(device, number, array)` is the node of each
     roots    what the body computes, on its parameters
-    results  one LOOP node for each
+    results  one PROGRAM for each
     inputs   the arrays of its sources
     """
 
@@ -67,11 +67,8 @@ class Loop:
     inputs: tuple[Array, ...]
     #: what planning makes of it, for each target
     plans: dict[Any, LoopPlan] = field(default_factory=dict, repr=False)
-
-    #: no output begins with values, as those of a CUSTOM may
-    @property
-    def begun(self) -> tuple[bool, ...]:
-        return (False,) * len(self.outputs)
+    kind = "loop"
+    is_unique = has_body = True
 
     @classmethod
     def of(cls, *fields: Any) -> Loop:
@@ -127,7 +124,7 @@ class Launch(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class LoopPlan:
+class LoopPlan(KernelRecord):
     """A planned loop. Equal ones are one object: `LoopPlan.of`.
 
     launches  the kernels of one turn, in order
@@ -145,6 +142,8 @@ class LoopPlan:
     inputs: tuple[Array, ...]
     block: int
     working: int
+    kind = "loop"
+    is_unique = True
 
     @classmethod
     def of(cls, *fields: Any) -> LoopPlan:
@@ -153,16 +152,6 @@ class LoopPlan:
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.iterations} turns of {len(self.launches)} kernels>"
-
-
-class LoopArg(NamedTuple):
-    """Which loop a LOOP node is a result of, and which of its results; in an AST -1 is its working memory."""
-
-    kernel: Loop | LoopPlan
-    output: int
-
-    def __repr__(self) -> str:
-        return f"({self.kernel}, {self.output})"
 
 
 #: From so many on, the entries of those that are gone are taken out.

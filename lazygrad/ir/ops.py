@@ -51,10 +51,7 @@ class Ops(IntMember):
     GATHER = 27
     SCATTER = 28
     SCAN = 29
-    SORT = 30
-    ROUTINE = 95
-    CUSTOM = 94
-    LOOP = 97
+    PROGRAM = 95
     ONE_PASS = 98
     IOTA = 31
     # kernels and loops
@@ -397,10 +394,8 @@ OPS: dict[Ops, OpInfo] = {
     Ops.ASSIGN: OpInfo(Kind.DATA, 2, _same),
     Ops.GATHER: OpInfo(Kind.DATA, 2, _same),
     Ops.SCATTER: OpInfo(Kind.DATA, 3, _same),
-    Ops.SORT: OpInfo(Kind.DATA, 1, _same),
-    Ops.ROUTINE: OpInfo(Kind.DATA, None, _same),
-    Ops.CUSTOM: OpInfo(Kind.DATA, None),
-    Ops.LOOP: OpInfo(Kind.DATA, None),
+    # a kernel by itself, of values in memory: no loops are optimized, its program is written at once
+    Ops.PROGRAM: OpInfo(Kind.DATA, None),
     **dict.fromkeys((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.MULTI, Ops.BIND, Ops.IOTA, Ops.CONST), _DATA),
     Ops.DEFERRED: _DATA,  # a call of a method whose node is not made yet (schedule/calls.py)
     **dict.fromkeys((Ops.VIEW, Ops.LOAD, Ops.STAGE, Ops.ONE_PASS, Ops.INDEX, Ops.SPECIAL), _DATA),
@@ -424,10 +419,6 @@ SIZED = frozenset((Ops.RESHAPE, Ops.EXPAND, Ops.PAD, Ops.SHRINK, Ops.IOTA))
 SUMS_TO_PRODUCTS = frozenset((Ops.EXP, Ops.EXP2))
 #: What brings values from device to device; no kernels.
 TRANSFERS = frozenset((Ops.COPY, Ops.COLLECTIVE))
-#: What is a kernel by itself, of values in memory: no loops are optimized, its program is written at once.
-DIRECT = frozenset((Ops.SORT, Ops.ROUTINE, Ops.CUSTOM, Ops.LOOP))
-#: Of these, what gives several values at once: each node is one of them.
-SEVERAL = frozenset((Ops.CUSTOM, Ops.LOOP))
 #: The arg of a float ADD or MUL in a sum that may be added up in any order, and its products fused.
 ANY_ORDER = "any order"
 #: What is done in every lane of a vector alike. PACK makes an unsigned integer of narrow numbers, the first

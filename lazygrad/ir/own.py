@@ -1,4 +1,4 @@
-"""What a kernel does that its user wrote, as data: the argument of a CUSTOM node.
+"""What a kernel does that its user wrote, as data: the record of its PROGRAM nodes.
 
 Its `steps` are loops, branches, loads and stores in the order in which they are done, on DEFINE_GLOBALs that
 are numbered outputs first; indices are index arithmetic, as in form 3. Or it is the text of a program.
@@ -6,14 +6,13 @@ are numbered outputs first; indices are index arithmetic, as in form 3. Or it is
 
 from __future__ import annotations
 
-import math
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..dtype import DType, dtypes
-from .args import AxisType, RangeArg
+from ..dtype import dtypes
+from .args import Array, AxisType, KernelRecord, RangeArg
 from .index import rebuild
 from .ops import Ops
 from .rewrite import transform
@@ -21,17 +20,6 @@ from .uop import UOp
 
 #: So many turns a loop has at most that ends by a BREAK alone (a `while`): no kernel runs for ever.
 MOST_TURNS = (1 << 31) - 1
-
-
-class Array(NamedTuple):
-    """An array that a kernel reads or writes: its elements lie row by row."""
-
-    dtype: DType
-    shape: tuple[int, ...]
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
 
 
 class SourceText(NamedTuple):
@@ -51,10 +39,10 @@ class SourceText(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class OwnKernel:
+class OwnKernel(KernelRecord):
     """A kernel of a user's own. Equal ones are one object: `OwnKernel.of`.
 
-    outputs  what it makes, one CUSTOM node for each
+    outputs  what it makes, one PROGRAM for each
     inputs   what it reads: the first sources of its nodes
     begun    for each output, whether it begins with the values of a further source; else with anything
     steps    SINK of RANGE, ENDRANGE, IF, ENDIF, LOAD, STORE, BARRIER and BREAK nodes in order; None of a text
@@ -67,6 +55,9 @@ class OwnKernel:
     begun: tuple[bool, ...]
     steps: UOp | None = None
     texts: tuple[SourceText, ...] = ()
+    kind = "custom"
+    is_gathered = False
+    is_unique = True
 
     @classmethod
     def of(cls, *fields: Any) -> OwnKernel:
@@ -84,31 +75,38 @@ class OwnKernel:
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
 
+    @property
+    def begins(self) -> tuple[int, ...]:  # type: ignore[override]
+        return tuple([number for number, begun in enumerate(self.begun) if begun])
 
-def many(kernel: OwnKernel, size: int) -> OwnKernel:
-    """The same kernel on so many sets of arrays, along a new first axis of each, one more of its grid."""
-    if kernel.steps is None:
-        raise NotImplementedError(f"vmap over kernel {kernel.name}, which is a text")
-    ids = [step.arg.id for step in kernel.steps.src if step.op is Ops.RANGE]
-    number = RangeArg(min([0, *ids]) - 1, AxisType.GLOBAL)
-    place = UOp(Ops.RANGE, dtypes.index, (UOp.const(dtypes.index, size),), number)
+    def batched(self, size: Any) -> OwnKernel:
+        """One more axis of its grid."""
+        if not isinstance(size, int):
+            raise NotImplementedError(
+                "vmap of a symbolic size over a kernel of one's own is not implemented yet"
+            )
+        if self.steps is None:
+            raise NotImplementedError(f"vmap over kernel {self.name}, which is a text")
+        ids = [step.arg.id for step in self.steps.src if step.op is Ops.RANGE]
+        number = RangeArg(min([0, *ids]) - 1, AxisType.GLOBAL)
+        place = UOp(Ops.RANGE, dtypes.index, (UOp.const(dtypes.index, size),), number)
 
-    def moved(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
-        if node.op is not Ops.INDEX or node.src[0].op is not Ops.DEFINE_GLOBAL:
-            return None
-        memory = node.src[0]
-        count = arrays[memory.arg].size
-        wide = UOp(Ops.DEFINE_GLOBAL, memory.dtype.base.ptr(count * size), (), memory.arg)
-        return UOp(Ops.INDEX, wide.dtype, (wide, src[1] + place * count, *src[2:]))
+        def moved(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+            if node.op is not Ops.INDEX or node.src[0].op is not Ops.DEFINE_GLOBAL:
+                return None
+            memory = node.src[0]
+            count = arrays[memory.arg].size
+            wide = UOp(Ops.DEFINE_GLOBAL, memory.dtype.base.ptr(count * size), (), memory.arg)
+            return UOp(Ops.INDEX, wide.dtype, (wide, src[1] + place * count, *src[2:]))
 
-    arrays = (*kernel.outputs, *kernel.inputs)
-    steps = transform(kernel.steps, moved, None, rebuild=rebuild).src
-    sink = UOp.sink(place, *steps, UOp(Ops.ENDRANGE, dtypes.void, (place,)))
-    outputs, inputs = (
-        tuple([Array(array.dtype, (size, *array.shape)) for array in some])
-        for some in (kernel.outputs, kernel.inputs)
-    )
-    return OwnKernel.of(kernel.name, outputs, inputs, kernel.begun, sink, ())
+        arrays = (*self.outputs, *self.inputs)
+        steps = transform(self.steps, moved, None, rebuild=rebuild).src
+        sink = UOp.sink(place, *steps, UOp(Ops.ENDRANGE, dtypes.void, (place,)))
+        outputs, inputs = (
+            tuple([Array(array.dtype, (size, *array.shape)) for array in some])
+            for some in (self.outputs, self.inputs)
+        )
+        return OwnKernel.of(self.name, outputs, inputs, self.begun, sink, ())
 
 
 def unguarded(steps: Iterable[UOp]) -> set[UOp]:
@@ -135,13 +133,3 @@ def unguarded(steps: Iterable[UOp]) -> set[UOp]:
 #: From so many kernels on, the entries of those that are gone are taken out.
 MOST_KNOWN = 256
 _known: dict[tuple[Any, ...], weakref.ref[OwnKernel]] = {}
-
-
-class CustomArg(NamedTuple):
-    """Which kernel a CUSTOM node is the result of, and which of its outputs."""
-
-    kernel: OwnKernel
-    output: int
-
-    def __repr__(self) -> str:
-        return f"({self.kernel.name}, {self.output})"

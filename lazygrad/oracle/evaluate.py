@@ -44,10 +44,17 @@ def evaluate(
     arrays: dict[UOp, Array] = {}
     for node in nodes:
         of_memory = node.op is Ops.VIEW and not node.src
-        if node.op not in (Ops.SINK, Ops.STORE, Ops.DEFINE_GLOBAL, Ops.SORT) and not of_memory:
+        if node.op not in (Ops.SINK, Ops.STORE, Ops.DEFINE_GLOBAL, Ops.PROGRAM) and not of_memory:
             arrays[node] = _value(node, arrays, memory, variables)
-    if ast.src[0].src[2].op is Ops.SORT:
-        return [_sort(arrays[ast.src[0].src[2].src[0]])]
+    value = ast.src[0].src[2]
+    if value.op is Ops.PROGRAM:
+        kernel = value.arg.kernel
+        if kernel.kind not in PROGRAMS:
+            raise NotImplementedError(
+                f"the {kernel.kind} {kernel.name!r} has no evaluation: its program says what is where in the "
+                "memory that it leaves, and signs and the order of equal values are free"
+            )
+        return [PROGRAMS[kernel.kind](*[arrays[source] for source in value.src])]
     for store in ast.src:
         _store(store, arrays, memory, variables)
     written = sorted({store.src[0].arg for store in ast.src})
@@ -138,11 +145,6 @@ def _value(node: UOp, arrays: dict[UOp, Array], memory: Memory, variables: dict[
         return Array((), [node.arg])
     if op in (Ops.STAGE, Ops.ONE_PASS):  # where it is kept, and in which order it is made, changes nothing
         return arrays[src[0]]
-    if op is Ops.ROUTINE:
-        raise NotImplementedError(
-            f"the routine {node.arg.name!r} has no evaluation: its program says what is where in the memory "
-            "that it leaves, and signs and the order of equal values are free"
-        )
     zero = cast_value(0, node.dtype)
     if op is Ops.LOAD:
         contents, tracker = memory[src[0].arg], src[1].arg
@@ -203,6 +205,10 @@ def _sort(keys: Array) -> list[ConstType]:
         indices: list[int] = sorted(range(size), key=row.__getitem__)
         order.extend(indices)
     return order
+
+
+#: Kind of PROGRAM → its one result.
+PROGRAMS = {"sort": _sort}
 
 
 def _scan(node: UOp, sources: list[Array]) -> Array:

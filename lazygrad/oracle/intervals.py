@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..dtype import ConstType, DType, dtypes
 from ..ir.index import bounds, sint
-from ..ir.ops import DIRECT, ELEMENTWISE, Ops
+from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp
 from ..shape import ShapeTracker, shape_of
 
@@ -162,7 +162,7 @@ def _interval(node: UOp, sources: list[Interval]) -> Interval:
     op = node.op
     if op in ELEMENTWISE:
         return _elementwise(node, sources)
-    if op in DIRECT:  # exact numbers go in, and are rounded inside
+    if op is Ops.PROGRAM:  # exact numbers go in, and are rounded inside
         raise Unbounded
     if op is Ops.ONE_PASS:  # in which order it is made changes no bound
         return sources[0]

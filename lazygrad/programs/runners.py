@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..codegen.compile import compile_kernel, stage_times
-from ..codegen.direct_kernels import loop_of
+from ..codegen.direct_kernels import record_of
 from ..codegen.opt import Opt
 from ..config import BEAM, CACHELEVEL, CHECK, NOOPT, Context, ContextVar, usable_cores
 from ..device import CompiledDevice, Device, OutOfMemoryError, Program
@@ -166,7 +166,7 @@ def get_runner(device: str, ast: UOp) -> Runner:
     build = _builds.get(key)
     if build is not None:
         return build.wait()
-    plan = loop_of(ast)
+    plan = record_of(ast, LoopPlan)
     if plan is not None:
         return _loop_runner(key, plan)
     with planning:
@@ -187,7 +187,7 @@ def _loop_runner(key: Key, plan: LoopPlan) -> Runner:
 
 def _kernels_in(device: str, ast: UOp) -> Iterator[tuple[str, UOp]]:
     """What is compiled for a kernel: itself, or those of a loop's turn."""
-    plan = loop_of(ast)
+    plan = record_of(ast, LoopPlan)
     if plan is None:
         yield device, ast
         return

@@ -15,11 +15,12 @@ from typing import Any
 
 from ..codegen.aligned_chunks import memory_of, shared_memory
 from ..codegen.compile import stages
-from ..codegen.direct_kernels import is_joined, own_kernel
+from ..codegen.direct_kernels import is_joined, record_of
 from ..codegen.nests import nests_of
 from ..config import CHECK, Context
 from ..device import Buffer, Device
 from ..dtype import dtypes
+from ..ir.args import WORKING
 from ..ir.index import bounds, evaluate
 from ..ir.loops_text import loops_text
 from ..ir.ops import Ops
@@ -100,7 +101,7 @@ class Checker:
 
     def _compare(self) -> None:
         ast = self.item.ast
-        own = own_kernel(ast)
+        own = record_of(ast, OwnKernel)
         if own is not None and own.texts:
             return  # nothing else knows what it means
         nests = nests_of(ast)
@@ -138,16 +139,13 @@ class Checker:
             self.memory[number].copyin(contents)
 
     def _is_working_memory(self, number: int) -> bool:
-        """Whether an output is what a SORT works in: nobody reads it, and each program uses it in its way.
+        """Whether an output is what a PROGRAM works in: nobody reads it, and each program uses it in its way.
 
-        So is that of a LOOP; and of a ROUTINE in part: signs of vectors, or which of equal pivots is taken,
-        are free.
+        So are results of which several are right.
         """
         values = [store.src[2] for store in self.item.ast.src if store.src[0].arg == number]
         return all(
-            value.op is Ops.ROUTINE
-            or (value.op is Ops.SORT and value.arg is not None)
-            or (value.op is Ops.LOOP and value.arg.output < 0)
+            value.op is Ops.PROGRAM and (value.arg.output == WORKING or value.arg.kernel.is_free)
             for value in values
         )
 
@@ -156,8 +154,6 @@ class Checker:
 
         before  what the outputs were
         """
-        if any(store.src[2].op is Ops.LOOP for store in ast.src):
-            return {}  # each turn goes on with what the one before rounded
         bounded = with_bounds(ast, len(self.memory))
         if bounded is None:
             return {}
@@ -234,7 +230,7 @@ class Checker:
 
     def _check_indices(self) -> None:
         """Raise IndexError where a gather, a scatter or a kernel of the user's own goes outside of arrays."""
-        own = own_kernel(self.item.ast)
+        own = record_of(self.item.ast, OwnKernel)
         if own is not None and own.steps is not None:
             self._check_steps(own)
             return

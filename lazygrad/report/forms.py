@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..codegen.compile import stages
-from ..codegen.direct_kernels import loop_of
+from ..codegen.direct_kernels import record_of
 from ..codegen.nests import has_nests
 from ..codegen.opt import ACTIONS, KernelOptError, Loops, Opt, OptOps, apply_opt
 from ..config import DEBUG, DEBUG_STYLE, NOOPT, VIZ
 from ..config import GRAPH as SHOW_GRAPH
 from ..device import CompiledDevice, Device
+from ..ir.loop import LoopPlan
 from ..ir.text import GRAPH, LINEAR, LOOPS, styled
 from ..ir.uop import UOp
 from ..programs.runners import Runner, get_runner, linear_program
@@ -32,7 +33,7 @@ def print_forms(item: ScheduleItem, runner: Runner) -> None:
     if DEBUG >= 3:
         for line in reasons(item):
             show(line)
-    loop = loop_of(item.ast)
+    loop = record_of(item.ast, LoopPlan)
     if loop is not None:
         if DEBUG >= 3:
             show(f"{shown_name(item.ast, spec)}: {loop.iterations} turns of {len(loop.launches)} kernels")

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from ..dtype import dtypes
 from ..ir import index
+from ..ir.args import Array, ProgramArg
 from ..ir.index import rebuild
 from ..ir.ops import Ops
-from ..ir.own import Array, CustomArg, OwnKernel, unguarded
+from ..ir.own import OwnKernel, unguarded
 from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..shape import ShapeTracker, shape_text
@@ -68,14 +69,14 @@ def with_reports(ast: UOp, kernel: OwnKernel) -> tuple[UOp, list[Access]] | None
     )
     stores = [
         store.replace(
-            src=(*store.src[:2], store.src[2].replace(arg=CustomArg(more, store.src[2].arg.output)))
+            src=(*store.src[:2], store.src[2].replace(arg=ProgramArg(more, store.src[2].arg.output)))
         )
         for store in ast.src
     ]
     numbers = [node.arg for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL]
     target = UOp(Ops.DEFINE_GLOBAL, dtypes.int64.ptr(report.size), (), max(numbers) + 1)
     view = UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape(report.shape))
-    made = UOp(Ops.CUSTOM, dtypes.int64, stores[0].src[2].src, CustomArg(more, count))
+    made = UOp(Ops.PROGRAM, dtypes.int64, stores[0].src[2].src, ProgramArg(more, count))
     stores.append(UOp(Ops.STORE, dtypes.void, (target, view, made)))
     return UOp.sink(*stores), [_touched(step, kernel) for step in found]
 

@@ -22,7 +22,7 @@ from ..events import listeners, tell
 from ..garbage import uncollected
 from ..ir.device import device_of
 from ..ir.index import as_sint, substitute
-from ..ir.ops import MOVEMENT, SEVERAL, Ops
+from ..ir.ops import MOVEMENT, Ops
 from ..ir.spec import TENSOR, verify
 from ..ir.uop import UOp, keep_origin
 from ..ir.walks import of_op
@@ -34,7 +34,7 @@ from ..shape.sizes import prod
 from .budget.budget_report import report_rematerialized
 from .budget.checkpoints import needs_less, without_checkpoints
 from .extensions import in_place, sharding
-from .graph.in_memory import is_materialized, near
+from .graph.in_memory import is_materialized, near, siblings
 from .graph.requested import Request, binds_in_args, constant_below, nameable, open_arg
 from .graph.versions import below_looks, check_alive, effective, in_shape, latest, new_buffer
 from .kernels.template import Binding, BoundSize, Leaf, Memory, Output, Template
@@ -96,16 +96,12 @@ def kernelize(roots: Sequence[UOp], pending: Pending, attempt: Attempt | None = 
 
 
 def _with_siblings(asked: Request) -> Request:
-    """All results of a user's kernel, or of a loop, are asked for where one is: it stores them at once."""
-    custom = [node for node in of_op(asked.order, *SEVERAL) if len(node.arg.kernel.outputs) > 1]
-    if not custom:
+    """All results of a PROGRAM are asked for where one is: it stores them at once."""
+    programs = list(of_op(asked.order, Ops.PROGRAM))
+    if not programs:
         return asked
-    found: dict[UOp, None] = {}
-    for node in custom:
-        for number, array in enumerate(node.arg.kernel.outputs):
-            sibling = UOp(node.op, array.dtype, node.src, node.arg._replace(output=number))
-            if "forwarded_to" not in sibling.facts:
-                found[sibling] = None
+    several = [every for every in map(siblings, programs) if len(every) > 1]
+    found = {each: None for every in several for each in every if "forwarded_to" not in each.facts}
     roots = list(dict.fromkeys([*asked.roots, *found]))
     return asked if len(roots) == len(asked.roots) else Request.of(roots)
 

@@ -18,8 +18,9 @@ from ..codegen.price import Prices, prices_for
 from ..config import CHECK, PLAN_FOR
 from ..decisions import yes_or_no
 from ..device import Device, DeviceError
+from ..ir.args import KernelRecord
 from ..ir.device import device_of
-from ..ir.loop import Loop, LoopPlan
+from ..ir.loop import Loop
 from ..ir.ops import TRANSFERS, Ops
 from ..ir.rewrite import unobserved as rewrites_unobserved
 from ..ir.spec import KERNEL, PLAIN, verify
@@ -112,8 +113,10 @@ def _make_plain(asked: Request, job: Job) -> PlainGraph:
 
 
 def _build_kernels(writes: Writes, job: Job) -> Template:
-    def plan_body(loop: Loop) -> LoopPlan:
-        return plan_loop(loop, plan_kernels, (job.target, job.fuse))
+    def as_planned(record: KernelRecord) -> KernelRecord:
+        if not record.has_body:
+            return record
+        return plan_loop(cast("Loop", record), plan_kernels, (job.target, job.fuse))
 
     def plan_kernels(asked: Request) -> Template:
         form: Any = asked
@@ -123,7 +126,7 @@ def _build_kernels(writes: Writes, job: Job) -> Template:
             form = step.on(form, inner)
         return cast("Template", form)
 
-    return assemble(writes, plan_body)
+    return assemble(writes, as_planned)
 
 
 def _check_kernels(template: Template, name: str) -> None:

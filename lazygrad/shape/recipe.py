@@ -17,8 +17,7 @@ from .rules import shape_or_none
 
 #: What stands for one thing of its own, or keeps tensors: only given as an input.
 ONE_OF_A_KIND = frozenset(
-    (Ops.BUFFER, Ops.BUFFER_VIEW, Ops.UNIQUE, Ops.MULTI, Ops.CUSTOM, Ops.LOOP, Ops.KERNEL)
-    + (Ops.BIND, Ops.DEFINE_VAR)
+    (Ops.BUFFER, Ops.BUFFER_VIEW, Ops.UNIQUE, Ops.MULTI, Ops.KERNEL, Ops.BIND, Ops.DEFINE_VAR)
 )
 #: Graphs of more nodes are made by the calls, as ever.
 MOST_ROWS = 4096
@@ -66,6 +65,8 @@ class Recipe:
             if node.op in ONE_OF_A_KIND or (node.op is Ops.DETACH and node.arg is not None):
                 return None
             if node.op is Ops.FUNCTION and not node.arg.is_plain:
+                return None
+            if node.op is Ops.PROGRAM and node.arg.kernel.is_unique:
                 return None
             of_numbers = node.op in MOVEMENT and node.src[0] in constant
             if of_numbers or node.op in (Ops.CONST, Ops.DEVICE):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ..ir.args import WORKING, Array
 from ..ir.ops import OPS, Kind, Ops
 from ..ir.uop import UOp
 from ..ir.walks import noted
@@ -46,9 +47,11 @@ def _of_shards(u: UOp, shapes: tuple[Any, ...]) -> Shape:
     return tuple(whole)
 
 
-def _routine(u: UOp, shapes: tuple[Any, ...]) -> Shape:
-    """The axes of the batch, and of a result for each example."""
-    return (*shapes[0][: len(shapes[0]) - u.arg.core[0]], *u.arg.shape)
+def _program(u: UOp, shapes: tuple[Any, ...]) -> Shape:
+    if u.arg.output == WORKING:
+        return (u.arg.elements,)
+    given = [Array(source.dtype, shape) for source, shape in zip(u.src, shapes, strict=True)]
+    return u.arg.kernel.makes(given)[u.arg.output].shape  # type: ignore[no-any-return]
 
 
 def _second(u: UOp, shapes: tuple[Any, ...]) -> Shape | None:
@@ -132,9 +135,7 @@ SHAPES: dict[Ops, ShapeRule] = {
     Ops.GATHER: _second,
     Ops.SCATTER: _first,
     Ops.SCAN: _first,
-    Ops.ROUTINE: _routine,
-    Ops.SORT: lambda u, shapes: shapes[0] if u.arg is None else (u.arg,),
-    **dict.fromkeys((Ops.CUSTOM, Ops.LOOP), lambda u, shapes: u.arg.kernel.outputs[u.arg.output].shape),
+    Ops.PROGRAM: _program,
     Ops.IOTA: _iota,
     # kernels
     Ops.VIEW: lambda u, shapes: u.arg.shape,

@@ -207,11 +207,11 @@ def _routine(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
 
     A source without a batch belongs to all examples.
     """
-    batch = len(shape_of(node)) - len(node.arg.shape)
+    batch = len(shape_of(node)) - len(node.arg.kernel.shape)
     several = [s for s in sources if is_multi(s)]
     shared = [
         is_multi(s) and not s.arg.axes and len(shape_of(s)) == core
-        for s, core in zip(sources, node.arg.core, strict=True)
+        for s, core in zip(sources, node.arg.kernel.core, strict=True)
     ]
     lies = {s.arg for s, free in zip(sources, shared, strict=True) if is_multi(s) and not free}
     inside = all(set(arg.axes).issubset(range(batch)) for arg in lies)
@@ -475,15 +475,16 @@ def _assign(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
     return multi(written, memory.arg)
 
 
-RULES: dict[Ops, Rule] = {
+#: Op, or kind of a PROGRAM → its rule.
+RULES: dict[Ops | str, Rule] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     Ops.CONTIGUOUS: _contiguous,
     Ops.DETACH: _detach,
     Ops.REDUCE_AXIS: _reduce,
     Ops.SCAN: _along_one_axis,
-    Ops.SORT: _sort,
-    Ops.CUSTOM: _custom,
-    Ops.ROUTINE: _routine,
+    "sort": _sort,
+    "custom": _custom,
+    "routine": _routine,
     Ops.RESHAPE: _reshape,
     Ops.EXPAND: _expand,
     Ops.PERMUTE: _permute,
@@ -496,9 +497,9 @@ RULES: dict[Ops, Rule] = {
     Ops.ASSIGN: _assign,
 }
 
-#: Ops of a tensor graph that have no rule, and why.
-NO_RULE: dict[Ops, str] = {
-    Ops.LOOP: "scan over tensors on several devices is not implemented yet",
+#: Those of a tensor graph that have no rule, and why.
+NO_RULE: dict[Ops | str, str] = {
+    "loop": "scan over tensors on several devices is not implemented yet",
     Ops.BUFFER_VIEW: "a part of memory is a part of one device's memory",
     **dict.fromkeys(
         (Ops.BUFFER, Ops.UNIQUE, Ops.DEVICE, Ops.KERNEL, Ops.BIND, Ops.DEFINE_VAR),

@@ -32,16 +32,16 @@ ON_TERMS = MOVEMENT | {Ops.ADD, Ops.SUB, Ops.NEG, Ops.MUL, Ops.FDIV, Ops.REDUCE_
 class Separation:
     """What each node of one walk is: a MULTI of plain parts, or a plain node of one device or none.
 
-    rules    op → how its result lies, and what it is made of
-    without  op → why it has no rule
+    rules    op, or kind of a PROGRAM → how its result lies, and what it is made of
+    without  the same → why it has no rule
     records  whether nodes become what they are here; else it is only looked at
     """
 
     def __init__(
         self,
         order: Iterable[UOp],
-        rules: Mapping[Ops, Rule],
-        without: Mapping[Ops, str],
+        rules: Mapping[Ops | str, Rule],
+        without: Mapping[Ops | str, str],
         records: bool = True,
     ) -> None:
         self.rules, self.without, self.records = rules, without, records
@@ -115,10 +115,11 @@ class Separation:
             # what sources have become, their readers follow: a plain node stays the one that others know
             known = sources == tuple([effective(source) for source in node.src])
             return node if known or is_materialized(node) else node.replace(src=sources)
-        rule = self.rules.get(node.op)
+        key = node.arg.kernel.kind if node.op is Ops.PROGRAM else node.op
+        rule = self.rules.get(key)
         if rule is None:
-            why = self.without.get(node.op, "it has no rule")
-            raise NotImplementedError(f"{node.op} of a tensor that several devices hold: {why}")
+            why = self.without.get(key, "it has no rule")
+            raise NotImplementedError(f"{key} of a tensor that several devices hold: {why}")
         if node.op not in ON_TERMS and not isinstance(node.arg, MultiArg):
             sources = tuple([self.settled(source) for source in node.src])
         made = rule(self, node, sources)

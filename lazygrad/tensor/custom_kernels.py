@@ -9,8 +9,9 @@ from ..codegen.direct_kernels import LANGUAGES
 from ..device import CompiledDevice, Device, DeviceError
 from ..dtype import to_dtype
 from ..gradient import filled
+from ..ir.args import Array, ProgramArg
 from ..ir.ops import Ops
-from ..ir.own import Array, CustomArg, OwnKernel, SourceText
+from ..ir.own import OwnKernel, SourceText
 from ..ir.uop import UOp
 from ..schedule.graph.versions import placed
 from ..shape import shape_text
@@ -80,7 +81,7 @@ class CustomKernels(Tensor):
                 sources = [placed(filled(array.shape, array.dtype, 0), device) for array in arrays]
             with called(function):
                 made = [
-                    cls._make(UOp(Ops.CUSTOM, array.dtype, tuple(sources), CustomArg(own, n)), view=False)
+                    cls._make(UOp(Ops.PROGRAM, array.dtype, tuple(sources), ProgramArg(own, n)), view=False)
                     for n, array in enumerate(arrays)
                 ]
             return tuple(made) if several else made[0]
@@ -100,7 +101,7 @@ def _array(like: Any) -> Array:
         )
     if not all(isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in shape):
         raise ValueError(f"custom_kernel: arrays must have known sizes other than 0, not {shape_text(shape)}")
-    return Array(dtype, shape)  # type: ignore[arg-type]
+    return Array(dtype, shape)
 
 
 def _sources(source: str | Mapping[str, str], language: str | None) -> Mapping[str, str]:

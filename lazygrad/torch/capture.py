@@ -285,8 +285,9 @@ def _has_order(x: torch.Tensor, order: tuple[int, ...]) -> bool:
     return way is not None and way.order == order
 
 
-#: What has a kernel of its own, which leaves its result in order.
-_STORED = (Ops.ROUTINE, Ops.SCATTER, Ops.LOOP, Ops.CUSTOM)
+def _leaves_in_order(node: UOp) -> bool:
+    """Whether a value has a kernel of its own, which leaves it in order."""
+    return node.op is Ops.SCATTER or (node.op is Ops.PROGRAM and node.arg.kernel.is_stored)
 
 
 def _own(value: Tensor) -> Tensor:
@@ -294,7 +295,7 @@ def _own(value: Tensor) -> Tensor:
     if is_view(value.uop):
         return value.clone()
     base, tracker = base_and_tracker(peel(latest(value.uop)))
-    stored = base.op in _STORED and tracker.contiguous and tracker.size == math.prod(shape_of(base))
+    stored = _leaves_in_order(base) and tracker.contiguous and tracker.size == math.prod(shape_of(base))
     return value if stored else value.contiguous()
 
 

@@ -90,7 +90,7 @@ def tune(
     """
     direct = direct_value(ast)
     if direct is not None:
-        made = direct_kernel(direct.op)
+        made = direct_kernel(direct)
         return Tuned(made.name(ast), (), 0.0, (), 0.0, note=f"{made.kind} has no loops to change")
     if has_nests(ast):
         name = dict(_until(stages(ast, device.renderer, ()), "lower"))["lower"].arg.name

@@ -11,13 +11,14 @@ from typing import Any
 
 from ..codegen.compile import compile_kernel, stages
 from ..codegen.cost.predict import predict
-from ..codegen.direct_kernels import loop_of
+from ..codegen.direct_kernels import record_of
 from ..codegen.nests import has_nests
 from ..codegen.opt import KernelOptError, Loops, Opt, apply_opt
 from ..config import NOOPT
 from ..device import CompileError, Device, DeviceError
 from ..inspection.targets import TARGETS
 from ..ir.expression import range_names, render
+from ..ir.loop import LoopPlan
 from ..ir.loops_text import loops_text
 from ..ir.nest import Block, loop_nest
 from ..ir.ops import TRANSFERS
@@ -46,7 +47,7 @@ def add_details(rows: dict[str, Any], kernels: Sequence[tuple[str, UOp]], second
     without = 0
     for number in order:
         row, (device, ast) = rows["kernels"][number], kernels[number]
-        if ast.op in TRANSFERS or loop_of(ast) is not None:
+        if ast.op in TRANSFERS or record_of(ast, LoopPlan) is not None:
             continue
         if time.monotonic() > end:
             without += 1

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 from ..codegen.compile import compile_kernel
 from ..codegen.cost.estimate import executed
 from ..codegen.cost.predict import predict
-from ..codegen.direct_kernels import loop_of
+from ..codegen.direct_kernels import record_of
 from ..codegen.opt import KernelOptError
 from ..config import FUSE, MEMORY_BUDGET
 from ..device import CompileError, Device, DeviceError
 from ..dtype import PtrDType
+from ..ir.loop import LoopPlan
 from ..ir.ops import TRANSFERS, Ops
 from ..ir.uop import UOp
 from ..schedule.kernels.template import KernelTemplate, Memory, Template
@@ -199,7 +200,7 @@ def _sum(kernels: Counter[Key], costs: dict[Key, _Cost | None]) -> _Cost | None:
 
 
 def _cost(device: str, ast: UOp) -> _Cost | None:
-    if ast.op in TRANSFERS or loop_of(ast) is not None:
+    if ast.op in TRANSFERS or record_of(ast, LoopPlan) is not None:
         return None
     try:
         renderer = Device[device].renderer

@@ -1,4 +1,4 @@
-"""ROUTINEs: what they leave on every device that is here, what their programs are, in every language."""
+"""Routines: what they leave on every device that is here, what their programs are, in every language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SORT kernels: rows of unsigned keys in order, by the evaluator and on every device."""
+"""Kernels that sort: rows of unsigned keys in order, by the evaluator and on every device."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from lazygrad.config import Context
 from lazygrad.device import Device
 from lazygrad.direct.sort import WORD, SortPlan
 from lazygrad.dtype import DType, dtypes
+from lazygrad.ir.args import SORT, WORKING, ProgramArg
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.oracle.evaluate import evaluate
@@ -23,8 +24,9 @@ KEYS = [dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64]
 def sort(shape: tuple[int, ...], dtype: DType) -> UOp:
     keys = load(2, plain(*shape), dtype)
     words = SortPlan.of(shape, dtype).words
-    order = UOp(Ops.SORT, dtypes.int32, (keys,))
-    return sink(store(0, order), store(1, UOp(Ops.SORT, WORD, (keys,), words)))
+    order = UOp(Ops.PROGRAM, dtypes.int32, (keys,), SORT)
+    working = UOp(Ops.PROGRAM, WORD, (keys,), ProgramArg(SORT.kernel, WORKING, words))
+    return sink(store(0, order), store(1, working))
 
 
 @pytest.mark.parametrize(

@@ -331,7 +331,7 @@ def test_a_list_keeps_no_memory_of_a_turn():
 
 
 def test_old_structures_are_forgotten(monkeypatch):
-    monkeypatch.setattr(launch_cache, "MAX_KEPT", 8)
+    monkeypatch.setattr(launch_cache._ready, "most", 8)
     for size in range(1, 20):
         x = Tensor.ones(size).contiguous().realize()
         for _ in range(4):

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from lazygrad import Context, Tensor, nn
-from lazygrad.codegen.direct_kernels import loop_of
+from lazygrad.codegen.direct_kernels import record_of
 from lazygrad.engine.realize import observe_kernels
+from lazygrad.ir.loop import LoopPlan
 from lazygrad.nn.state import get_parameters
 from lazygrad.schedule import kernelize
 
@@ -71,7 +72,7 @@ def turns_of(layer: Any, x: Tensor) -> dict[str, int]:
     optimizer = nn.optim.SGD(get_parameters(layer), 0.1)
 
     def note(item: Any, *_: Any) -> None:
-        plan = loop_of(item.ast)
+        plan = record_of(item.ast, LoopPlan)
         if plan is not None:
             found[plan.name] = len(plan.launches)
 

@@ -221,7 +221,7 @@ def test_cachelevel_0_keeps_nothing(plans):
 
 
 def test_the_cache_is_bounded(plans, monkeypatch):
-    monkeypatch.setattr(kernelize, "MAX_FAMILIES", 4)
+    monkeypatch.setattr(kernelize._families, "most", 4)
     a = memory([1.0, 2.0])
     for n in range(1, 10):
         a.reshape(1, 2).expand(n, 2).sum(0).realize()

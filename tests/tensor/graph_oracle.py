@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 
 
 def by_interpreter(node: UOp, sources: list[Array]) -> Array:
-    """What a ROUTINE leaves: signs and the order of equal numbers are its own, so device PYTHON runs it."""
+    """What a routine leaves: signs and the order of equal numbers are its own, so device PYTHON runs it."""
     arrays = [np.zeros(sizes(shape_of(node)), np_dtype(node.dtype)), *map(np.ascontiguousarray, sources)]
     kinds = [node.dtype, *(source.dtype for source in node.src)]
     known = list(zip(kinds, arrays, strict=True))
@@ -36,7 +36,7 @@ def by_interpreter(node: UOp, sources: list[Array]) -> Array:
     views = [UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape(array.shape)) for array in arrays]
     pairs = list(zip(memories, views, strict=True))
     loads = [UOp(Ops.LOAD, *each) for each in zip(kinds[1:], pairs[1:], strict=True)]
-    value = UOp(Ops.ROUTINE, node.dtype, tuple(loads), node.arg)
+    value = UOp(Ops.PROGRAM, node.dtype, tuple(loads), node.arg)
     ast = UOp.sink(UOp(Ops.STORE, dtypes.void, (memories[0], views[0], value)))
     buffers = [Buffer("PYTHON", a.size, kind).allocate().copyin(a.reshape(-1).data) for kind, a in known]
     runner = get_runner("PYTHON", ast)
@@ -240,9 +240,9 @@ def _value(node: UOp, sources: list[Any]) -> Any:
         function = REDUCE[node.arg.op]
         kept: Any = sources[0]
         return function.reduce(kept, axis=tuple(node.arg.axes), keepdims=True, dtype=kept.dtype)
-    if op is Ops.ROUTINE:
+    if op is Ops.PROGRAM and node.arg.kernel.kind == "routine":
         return by_interpreter(node, sources)
-    if op is Ops.SORT:
+    if op is Ops.PROGRAM and node.arg.kernel.kind == "sort":
         return np.argsort(sources[0], axis=-1, kind="stable").astype(np.int32)
     if op is Ops.SCAN:
         return scanned(node.arg, *sources)

@@ -10,7 +10,14 @@ import functools
 import math
 
 from ...codegen.cost.estimate import estimate
-from ...codegen.direct_kernels import DIRECT_KERNELS, DirectKernel, DirectProgram, direct_value, is_joined
+from ...codegen.direct_kernels import (
+    DIRECT_KERNELS,
+    ONE_PASS,
+    DirectKernel,
+    DirectProgram,
+    direct_value,
+    is_joined,
+)
 from ...codegen.expressions.ranges import substitute_ranges
 from ...codegen.lowering.lower import lower
 from ...codegen.opt import Opt, OptOps
@@ -172,7 +179,7 @@ def _threads(pieces: int) -> list[Opt]:
     return [Opt(OptOps.THREAD, 0, pieces)] if pieces > 1 else []
 
 
-DIRECT_KERNELS[Ops.ONE_PASS] = DirectKernel(
+DIRECT_KERNELS[ONE_PASS] = DirectKernel(
     "a kernel in one pass",
     one_pass_name,
     one_pass_program,

@@ -1,6 +1,6 @@
-"""ROUTINEs, kernels of their own kind: algorithms whose steps depend on each other, as linear programs.
+"""Routines, kernels of their own kind: algorithms whose steps depend on each other, as linear programs.
 
-In: a kernel's AST (form 2) whose value is a ROUTINE on matrices in memory. Out: its linear program (form 7),
+In: a kernel's AST (form 2) whose value is a routine on matrices in memory. Out: its linear program (form 7),
 written at once. What a routine works in is part of its result; who asks for it knows which part is meant.
 Examples of a batch are shared among the cores, if that takes long enough; on a grid each is a thread's.
 """
@@ -16,7 +16,7 @@ from ...codegen.direct_kernels import DIRECT_KERNELS, ROUTINES, DirectKernel, Di
 from ...codegen.opt import Opt, OptOps
 from ...codegen.opt.threads import requested_chunks
 from ...dtype import dtypes
-from ...ir.args import AxisType
+from ...ir.args import AxisType, RoutineRecord
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...renderer import Estimates, Renderer
@@ -90,32 +90,32 @@ ROUTINES.update(
 
 
 def _routine(ast: UOp) -> UOp:
-    """The ROUTINE that a kernel is."""
+    """The PROGRAM that a kernel is."""
     return ast.src[0].src[2]
 
 
 def _examples(node: UOp) -> int:
     shape: tuple[Any, ...] = shape_of(node)
-    return math.prod(shape[: len(shape) - len(node.arg.shape)])
+    return math.prod(shape[: len(shape) - len(node.arg.kernel.shape)])
 
 
 def routine_name(ast: UOp) -> str:
     node = _routine(ast)
-    return "_".join(map(str, (node.arg.name, _examples(node), *node.arg.sizes)))
+    return "_".join(map(str, (node.arg.kernel.name, _examples(node), *node.arg.kernel.sizes)))
 
 
 def routine_estimate(ast: UOp) -> Estimates:
     """Operations of all examples, and each source and result once through memory."""
     node = _routine(ast)
     moved = sum(math.prod(shape_of(s)) for s in (*node.src, node)) * node.dtype.itemsize
-    return Estimates(_examples(node) * ROUTINES[node.arg.name].ops(*node.arg.sizes), moved)
+    return Estimates(_examples(node) * ROUTINES[node.arg.kernel.name].ops(*node.arg.kernel.sizes), moved)
 
 
 def routine_program(ast: UOp, renderer: Renderer) -> DirectProgram:
     """The linear program of a kernel that is a routine."""
     target, count = renderer.target, _examples(_routine(ast))
     whole = _program(ast, renderer, 1, 1)
-    routine, sizes = ROUTINES[_routine(ast).arg.name], _routine(ast).arg.sizes
+    routine, sizes = ROUTINES[_routine(ast).arg.kernel.name], _routine(ast).arg.kernel.sizes
     parts = 1 if routine.shards is None else routine.shards(*sizes)
     most, pieces = max(count, parts), 1
     if not target.grid and target.threads > 1 and most > 1:
@@ -134,13 +134,13 @@ def _program(ast: UOp, renderer: Renderer, pieces: int, parts: int) -> list[UOp]
     node, out = _routine(ast), ast.src[0].src[0]
     memories = list(dict.fromkeys([out, *(load.src[0] for load in node.src)]))
     p = Program(memories, node.dtype, renderer)
-    count, words = _examples(node), math.prod(node.arg.shape)
-    lead = len(shape_of(node)) - len(node.arg.shape)
+    count, words = _examples(node), math.prod(node.arg.kernel.shape)
+    lead = len(shape_of(node)) - len(node.arg.kernel.shape)
     sizes = [
         math.prod(shape_of(s)[-core:]) if len(shape_of(s)) - core == lead else 0
-        for s, core in zip(node.src, node.arg.core, strict=True)
+        for s, core in zip(node.src, node.arg.kernel.core, strict=True)
     ]
-    routine = ROUTINES[node.arg.name]
+    routine = ROUTINES[node.arg.kernel.name]
 
     def example(number: UOp, part: UOp | None = None) -> None:
         slots: list[Any] = []
@@ -149,7 +149,7 @@ def _program(ast: UOp, renderer: Renderer, pieces: int, parts: int) -> list[UOp]
             slots += [load.src[0], p.let(number * size + offset)]
         if routine.shards is not None:
             slots.append(grouped.Part(p.integer(0) if part is None else part, parts))
-        routine.write(p, out, p.let(number * words), *slots, *node.arg.sizes)
+        routine.write(p, out, p.let(number * words), *slots, *node.arg.kernel.sizes)
 
     if renderer.target.grid:
         _in_workgroups(p, count, example)
@@ -179,4 +179,6 @@ def _in_workgroups(p: Program, count: int, example: Callable[[UOp], None]) -> No
             example(number)
 
 
-DIRECT_KERNELS[Ops.ROUTINE] = DirectKernel("a routine", routine_name, routine_program, routine_estimate)
+DIRECT_KERNELS[RoutineRecord.kind] = DirectKernel(
+    "a routine", routine_name, routine_program, routine_estimate
+)

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...codegen.compile import compile_kernel
-from ...codegen.direct_kernels import own_kernel
+from ...codegen.direct_kernels import record_of
 from ...dtype import DType, PtrDType
 from ...engine.actions import Action
+from ...ir.own import OwnKernel
 from ...ir.uop import UOp
 from ...renderer import ProgramSpec, parameters
 from ...renderer.cstyle import WGSLRenderer
@@ -97,7 +98,7 @@ class Kernels:
 
     def _made(self, action: Action) -> Kernel:
         ast = action.item.ast
-        own = own_kernel(ast)
+        own = record_of(ast, OwnKernel)
         if own is not None and own.steps is None:
             raise refused(f"the kernel {own.name} is given as text; write it with @kernel")
         try:

@@ -6,10 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...dtype import PtrDType, dtypes
-from ..args import CheckArg, ReduceArg, RoutineArg
-from ..loop import LoopArg
+from ..args import WORKING, Array, CheckArg, ProgramArg, ReduceArg
 from ..ops import COMPARISONS, OPS, REDUCTIONS, SCANS, Ops
-from ..own import CustomArg
 from ..uop import UOp
 
 #: What is wrong with a node, or None.
@@ -233,52 +231,13 @@ def scan(u: UOp) -> str | None:
     return None if wrong is None else f"its dtype is that of its sources, {wrong}, not {u.dtype}"
 
 
-def routine(u: UOp) -> str | None:
-    """Values of one float dtype, the result's; and places."""
-    if not isinstance(u.arg, RoutineArg):
-        return f"its arg is a RoutineArg, not {u.arg!r}"
-    if len(u.src) != len(u.arg.core):
-        return f"{u.arg.name} takes {len(u.arg.core)} sources, not {len(u.src)}"
-    wrong = next((s.dtype for s in u.src if s.dtype not in (u.dtype, dtypes.int32)), None)
-    return None if wrong is None else f"its dtype is that of its sources, {wrong}, not {u.dtype}"
-
-
-def sort(u: UOp) -> str | None:
-    """The order of unsigned keys; in a kernel, with an int as arg, so many words of its working memory."""
-    if len(u.src) != 1 or not dtypes.is_unsigned(u.src[0].dtype):
-        return f"it sorts unsigned integers, not {u.src[0].dtype if u.src else 'nothing'}"
-    expected = dtypes.int32 if u.arg is None else dtypes.uint64
+def program(u: UOp) -> str | None:
+    """A result of a kernel; in its AST also the memory that it works in."""
+    if not isinstance(u.arg, ProgramArg):
+        return f"its arg is a ProgramArg, not {u.arg!r}"
+    given = [source.dtype for source in u.src]
+    wrong: str | None = u.arg.kernel.problem(given)
+    if wrong or u.arg.output == WORKING:
+        return wrong
+    expected = u.arg.kernel.makes([Array(dtype, ()) for dtype in given])[u.arg.output].dtype
     return None if u.dtype is expected else f"its dtype is {expected}, not {u.dtype}"
-
-
-def custom(u: UOp) -> str | None:
-    """An output of a kernel that its user wrote; in a kernel's AST its inputs alone are its sources."""
-    if not isinstance(u.arg, CustomArg):
-        return f"its arg is a CustomArg, not {u.arg!r}"
-    kernel = u.arg.kernel
-    most = len(kernel.inputs) + sum(kernel.begun)
-    if len(u.src) not in (len(kernel.inputs), most):
-        return f"it takes {most} sources, not {len(u.src)}"
-    expected = kernel.outputs[u.arg.output].dtype
-    if u.dtype is not expected:
-        return f"its dtype is {expected}, not {u.dtype}"
-    for source, array in zip(u.src, kernel.inputs, strict=False):
-        if source.dtype is not array.dtype:
-            return f"it reads {array.dtype}, not {source.dtype}"
-    return None
-
-
-def loop(u: UOp) -> str | None:
-    """A result of a loop; in a kernel's AST also its working memory."""
-    if not isinstance(u.arg, LoopArg):
-        return f"its arg is a LoopArg, not {u.arg!r}"
-    looped = u.arg.kernel
-    if len(u.src) != len(looped.inputs):
-        return f"it takes {len(looped.inputs)} sources, not {len(u.src)}"
-    expected = dtypes.uint8 if u.arg.output < 0 else looped.outputs[u.arg.output].dtype
-    if u.dtype is not expected:
-        return f"its dtype is {expected}, not {u.dtype}"
-    for source, array in zip(u.src, looped.inputs, strict=True):
-        if source.dtype is not array.dtype:
-            return f"it reads {array.dtype}, not {source.dtype}"
-    return None

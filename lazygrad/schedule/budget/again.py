@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...ir.ops import DIRECT, ELEMENTWISE, OPS, TRANSFERS, Ops
+from ...ir.ops import ELEMENTWISE, OPS, TRANSFERS, Ops
 from ...ir.uop import UOp
 from ...ir.walks import has_op, of_op
 from ...shape.rules import shape_of
@@ -25,9 +25,8 @@ from ...shape.sizes import prod
 from ...target import Target
 from ..kernels.template import KernelTemplate, Leaf, Output, root_of
 
-#: Kernels of these are left alone: copies between devices, loops, what a user wrote, and what is a program of
-#: its own.
-_NOT_AGAIN = frozenset((*TRANSFERS, *DIRECT, Ops.CHECK))
+#: Kernels of these are left alone: copies between devices, and what is a program of its own.
+_NOT_AGAIN = frozenset((*TRANSFERS, Ops.PROGRAM, Ops.CHECK))
 
 
 class InPlaceWrites:

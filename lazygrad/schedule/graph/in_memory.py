@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...ir.ops import DIRECT, TRANSFERS, Ops
+from ...ir.args import Array, ProgramArg
+from ...ir.ops import TRANSFERS, Ops
 from ...ir.uop import UOp
 from ...shape.movement import base_and_tracker, reshape
 from ...shape.rules import shape_of
@@ -14,14 +15,21 @@ from ...structure import NEAR, structure_of
 
 #: Memory that is there, or will be when the kernels planned earlier have run.
 HELD = frozenset((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.KERNEL))
-#: What is stored once, in order, for everybody who reads it.
-STORED_WHOLE = frozenset((Ops.CONTIGUOUS, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE, *TRANSFERS))
-_COPIED_WHOLE = frozenset((Ops.CONTIGUOUS, *TRANSFERS))
+#: What is stored once, in order, for everybody who reads it; and PROGRAMs that say so.
+STORED_WHOLE = frozenset((Ops.CONTIGUOUS, *TRANSFERS))
 
 
 def is_materialized(node: UOp) -> bool:
     """Whether a node stands for memory: a buffer, a view of one, or an ASSIGN whose kernel is planned."""
     return node.op in HELD or (node.op is Ops.ASSIGN and node.src[1].op is Ops.KERNEL)
+
+
+def siblings(node: UOp) -> list[UOp]:
+    """All results of the kernel that a PROGRAM is a result of."""
+    made = node.arg.kernel.makes([Array(source.dtype, shape_of(source)) for source in node.src])
+    return [
+        UOp(node.op, array.dtype, node.src, ProgramArg(node.arg.kernel, n)) for n, array in enumerate(made)
+    ]
 
 
 def is_number(node: UOp) -> bool:
@@ -34,15 +42,16 @@ def is_number(node: UOp) -> bool:
 def is_copied_as_it_is(node: UOp) -> bool:
     """Whether a COPY of several takes a node without a kernel: a number, or what lies in memory in order."""
     base, tracker = base_and_tracker(node)
-    if base.op in _COPIED_WHOLE:
+    if base.op in STORED_WHOLE:
         return is_whole(base, tracker)
     return is_number(node) or (is_materialized(base) and in_order(node).op is not Ops.CONTIGUOUS)
 
 
 def in_order(node: UOp) -> UOp:
-    """What a COPY, SORT or ROUTINE reads: a buffer in order, or a contiguous part of one as a BUFFER_VIEW."""
+    """What a COPY or PROGRAM reads: a buffer in order, or a contiguous part of one as a BUFFER_VIEW."""
     base, tracker = base_and_tracker(node)
-    if (is_materialized(base) or base.op in STORED_WHOLE) and is_whole(base, tracker):
+    stored = base.arg.kernel.is_stored if base.op is Ops.PROGRAM else base.op in STORED_WHOLE
+    if (stored or is_materialized(base)) and is_whole(base, tracker):
         return node
     if is_materialized(base) and len(tracker.views) == 1:
         view = tracker.views[0]
@@ -75,7 +84,7 @@ def _is_packed(view: object) -> bool:
 # *** what decisions are asked about
 
 #: What is in memory before anything reads it, whether it is computed in this plan or was in another one.
-_STORED = frozenset((Ops.CONTIGUOUS, Ops.SCATTER, *DIRECT, *TRANSFERS))
+_STORED = frozenset((Ops.CONTIGUOUS, Ops.SCATTER, Ops.PROGRAM, *TRANSFERS))
 
 
 def near(*values: UOp) -> Callable[[], str]:

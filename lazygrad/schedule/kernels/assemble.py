@@ -9,9 +9,9 @@ from typing import Any
 from ...codegen.direct_kernels import direct_kernel
 from ...device import Device
 from ...dtype import dtypes
+from ...ir.args import WORKING, Array, KernelRecord, ProgramArg
 from ...ir.device import device_of
-from ...ir.loop import Loop, LoopArg, LoopPlan
-from ...ir.ops import SEVERAL, Ops
+from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...ir.walks import has_op, of_op
 from ...shape import numel
@@ -19,7 +19,7 @@ from ...shape.movement import below_movement
 from ...shape.rules import shape_of
 from ...shape.sizes import prod
 from ...shape.tracker import ShapeTracker
-from ..graph.in_memory import STORED_WHOLE, is_materialized
+from ..graph.in_memory import STORED_WHOLE, is_materialized, siblings
 from ..graph.requested import binds_in_args, binds_of, nameable
 from ..graph.versions import device_name
 from ..place.group import Group
@@ -40,17 +40,17 @@ from .template import (
 from .writes import Store, Writes
 
 
-def assemble(writes: Writes, plan_loop: Callable[[Loop], LoopPlan]) -> Template:
+def assemble(writes: Writes, as_planned: Callable[[KernelRecord], KernelRecord]) -> Template:
     """The kernels in the order in which they run, and what nodes of the walk become.
 
-    plan_loop  plans the body of a loop
+    as_planned  the record in a kernel's AST, of one in the tensor graph: the body of a loop is planned
     """
-    return _Assembler(writes, plan_loop).template()
+    return _Assembler(writes, as_planned).template()
 
 
 class _Assembler:
-    def __init__(self, writes: Writes, plan_loop: Callable[[Loop], LoopPlan]) -> None:
-        self.plan_loop = plan_loop
+    def __init__(self, writes: Writes, as_planned: Callable[[KernelRecord], KernelRecord]) -> None:
+        self.as_planned = as_planned
         self.writes, self.placed, self.graph = writes, writes.placed, writes.graph
         asked = self.graph.request
         self.order = nameable(asked.order)
@@ -74,25 +74,16 @@ class _Assembler:
 
     def _working_memory(self, node: UOp) -> list[Output]:
         """What a direct kernel needs besides its results: one more output, which nobody reads."""
-        if node.op is Ops.LOOP:
-            size, dtype = self.plan_loop(node.arg.kernel).working, dtypes.uint8
-        elif (working := direct_kernel(node.op).working) is not None:
-            size, dtype = working(node)
-        else:
+        working = direct_kernel(node).working
+        if working is None:
             return []
-        return [Output(None, self._device_of(node), size, dtype)]
+        given = [Array(source.dtype, shape_of(source)) for source in node.src]
+        made = working(self.as_planned(node.arg.kernel), given)
+        return [Output(None, self._device_of(node), made.size, made.dtype)]
 
     def _unread(self, group: Group) -> list[UOp]:
-        """The results of a user's kernel, or a loop, that nobody asked for: it stores them all the same."""
-        first = group.stores[0]
-        if first.op not in SEVERAL:
-            return []
-        kernel, asked = first.arg.kernel, {node.arg.output for node in group.stores}
-        return [
-            UOp(first.op, array.dtype, first.src, first.arg._replace(output=number))
-            for number, array in enumerate(kernel.outputs)
-            if number not in asked
-        ]
+        """The results that nobody asked for: it stores them all the same."""
+        return [node for node in siblings(group.stores[0]) if node not in group.stores]
 
     def _results(self) -> list[tuple[int, Output]]:
         found: list[tuple[int, Output]] = []
@@ -101,7 +92,11 @@ class _Assembler:
                 group, output = self.writes.version_output[made]
                 found.append((self.walk[raw], self.outputs[group][output]))
         # what is stored on request, or takes long, is stored once, for everybody
-        asked = [node for node in of_op(self.order, *STORED_WHOLE) if node.arg != "passing"]
+        asked = [
+            node
+            for node in of_op(self.order, *STORED_WHOLE, Ops.PROGRAM)
+            if (node.arg.kernel.is_stored if node.op is Ops.PROGRAM else node.arg != "passing")
+        ]
         for root in dict.fromkeys([*self.graph.request.roots, *asked]):
             base = below_movement(self.graph.value[root])
             if root.op is not Ops.ASSIGN and base in self.writes.output:
@@ -127,9 +122,9 @@ class _Assembler:
             return Output(
                 self._where_is(below_movement(node.src[0])), device_name(node), numel(node), node.dtype
             )
-        if node.op is Ops.CUSTOM and node.arg.kernel.begun[node.arg.output]:  # into the memory begun for it
-            kernel = node.arg.kernel
-            begun = node.src[len(kernel.inputs) + sum(kernel.begun[: node.arg.output])]
+        begins = node.arg.kernel.begins if node.op is Ops.PROGRAM else ()
+        if begins and node.arg.output in begins:  # into the memory begun for it
+            begun = node.src[begins.index(node.arg.output) - len(begins)]
             return Output(self._where_is(below_movement(begun)), device_name(node), numel(node), node.dtype)
         stored = node.src[1] if node.op is Ops.ASSIGN and not is_materialized(node) else node
         length = prod(shape_of(stored))
@@ -265,15 +260,13 @@ class _Assembler:
         where = functools.partial(self._where_is, kernel=group.id)
         builder = AstBuilder(group, self.placed.home, where, self._size_of, len(outputs))
         first = nodes[0]
-        count = len(first.arg.kernel.inputs) if first.op is Ops.CUSTOM else len(first.src)
-        inputs = tuple(map(builder.value, first.src[:count]))
-        plan = self.plan_loop(first.arg.kernel) if first.op is Ops.LOOP else None
+        kernel = self.as_planned(first.arg.kernel)
+        inputs = tuple(map(builder.value, first.src[: len(first.src) - len(kernel.begins)]))
         stores = []
         for number, output in enumerate(outputs):
             result = nodes[number] if number < len(nodes) else None
-            arg: Any = output.size if result is None else result.arg
-            if plan is not None:
-                arg = LoopArg(plan, -1 if result is None else arg.output)
+            made = (WORKING, output.size) if result is None else (result.arg.output,)
+            arg = ProgramArg(kernel, *made)
             value = UOp(first.op, output.dtype, inputs, arg)
             memory = UOp(Ops.DEFINE_GLOBAL, output.dtype.ptr(output.size), (), number)
             shape = (output.size,) if result is None else shape_of(result)

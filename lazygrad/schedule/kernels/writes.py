@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...ir.ops import DIRECT, SEVERAL, Ops
+from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...ir.walks import reached
 from ...shape.movement import below_movement
@@ -26,7 +26,7 @@ Store = tuple[UOp, "UOp | None"]
 
 
 #: What is stored in memory of its own, and copied from there to where it is assigned.
-_OWN_MEMORY = frozenset((Ops.SCATTER, *DIRECT, Ops.COLLECTIVE))
+_OWN_MEMORY = frozenset((Ops.SCATTER, Ops.PROGRAM, Ops.COLLECTIVE))
 
 
 class Writes:
@@ -85,7 +85,7 @@ class Writes:
                 self.targets[group.id] = targets
                 continue
             # each node has one target; others are copied from that
-            own = [target for target in targets if target[0].op in SEVERAL and target[1] is None]
+            own = [target for target in targets if target[0].op is Ops.PROGRAM and target[1] is None]
             if group.kind == "one pass":
                 own = list({target[0]: target for target in reversed(targets)}.values())[::-1]
             self.targets[group.id] = own = own or targets[:1]

@@ -20,7 +20,7 @@ from ...dtype import dtypes
 from ...ir.args import AxisType, RangeArg
 from ...ir.device import device_of
 from ...ir.index import as_index, const
-from ...ir.ops import DIRECT, ELEMENTWISE, MOVEMENT, SEVERAL, TRANSFERS, Ops
+from ...ir.ops import ELEMENTWISE, MOVEMENT, TRANSFERS, Ops
 from ...ir.uop import UOp
 from ...ir.walks import has_op
 from ...shape import numel
@@ -45,7 +45,7 @@ from .weights import ONCE, Weights, operations_on, sums_rows, widens_memory
 # (`Launch.kernel`), both in operations on elements. What follows are choices, the same for every target.
 
 #: What reads its sources whole, from memory.
-_READ_WHOLE = DIRECT | {Ops.COLLECTIVE}
+_READ_WHOLE = frozenset((Ops.PROGRAM, Ops.COLLECTIVE))
 #: A value needed at more different index tuples than this in one kernel is not inlined: code grows with them.
 MAX_TUPLES = 4
 #: A reduce inside the loop of another stays there up to this much work: the nest hides it from vectorization.
@@ -426,11 +426,11 @@ class Placement:
                 if self.fuse and self._may_join(node, group, uses):
                     self._join(node, group, uses)
                     return
-        if node.op in SEVERAL and self._joins_its_kernel(node, uses):
-            return
         shape = shape_of(node)
         kind = "kernel"
-        if node.op in DIRECT:
+        if node.op is Ops.PROGRAM:
+            if self._joins_its_kernel(node, uses):
+                return
             kind = "direct"
         elif node.op in TRANSFERS:
             kind = node.op.name.lower()
@@ -501,13 +501,13 @@ class Placement:
         return True
 
     def _joins_its_kernel(self, node: UOp, uses: dict[Group, dict[Indices, int]]) -> bool:
-        """Whether the kernel of a user that computes this node stores another of its outputs already.
+        """Whether the kernel that computes this node stores another of its results already.
 
         Nodes that this kernel reads are placed after all its outputs, so nothing can have come between them.
         """
         for group in self.groups:
             first = group.stores[0]
-            if first.op in SEVERAL and first.src == node.src and first.arg.kernel is node.arg.kernel:
+            if first.op is node.op and first.src == node.src and first.arg.kernel is node.arg.kernel:
                 self._take(node, group)
                 self._add_edges(group, uses)
                 return True

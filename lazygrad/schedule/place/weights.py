@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ...codegen.price import WORST
 from ...dtype import dtypes
-from ...ir.ops import DIRECT, ELEMENTWISE, MOVEMENT, OPS, TRANSFERS, Ops
+from ...ir.ops import ELEMENTWISE, MOVEMENT, OPS, TRANSFERS, Ops
 from ...ir.uop import UOp
 from ...shape import numel
 from ...shape.movement import base_and_tracker, below_movement
@@ -21,9 +21,9 @@ from ..graph.requested import is_generated
 #: What is computed once for each of its elements, or stored.
 ONCE = (Ops.REDUCE_AXIS, Ops.SCAN)
 #: What is stored because it is asked for, or is a kernel of its own.
-_STORED = frozenset((Ops.CONTIGUOUS, Ops.SCATTER, Ops.ASSIGN, *DIRECT, *TRANSFERS))
+_STORED = frozenset((Ops.CONTIGUOUS, Ops.SCATTER, Ops.ASSIGN, Ops.PROGRAM, *TRANSFERS))
 #: What reads memory; a COPY and a GATHER not by all of their sources.
-_READS = frozenset((Ops.GATHER, *DIRECT, *TRANSFERS))
+_READS = frozenset((Ops.GATHER, Ops.PROGRAM, *TRANSFERS))
 #: So many operations, one on the other, are looked through for what a value is made of.
 FEW = 8
 
@@ -226,14 +226,15 @@ class Weights:
         """Note what this node's sources must be, whatever else is decided."""
         op = node.op
         if op in _STORED or op is Ops.GATHER:
+            name = node.arg.kernel.kind if op is Ops.PROGRAM else op.name.lower()
             if op is not Ops.GATHER:
-                self.must.setdefault(node, f"{op.name.lower()} is asked for")
+                self.must.setdefault(node, f"{name} is asked for")
             if op in _READS:
                 read = {Ops.COPY: node.src[:-1], Ops.GATHER: node.src[:1]}.get(op, node.src)
                 for source in read:
                     base = below_movement(source)
                     if not is_materialized(base) and base.op is not Ops.CONST:
-                        self.must.setdefault(base, f"{op.name.lower()} reads it from memory")
+                        self.must.setdefault(base, f"{name} reads it from memory")
         elif not self.fuse and (op in ELEMENTWISE or op in ONCE) and not is_generated(node):
             self.must.setdefault(node, "FUSE=0")
 

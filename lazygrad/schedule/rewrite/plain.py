@@ -74,16 +74,11 @@ def _sent(node: UOp) -> UOp:
     return node.replace(src=(in_order(node.src[0]), *node.src[1:]))
 
 
-def _sorted(sort: UOp, x: UOp) -> UOp:
-    """A SORT reads memory that is in order."""
-    return sort.replace(src=(in_order(x),))
-
-
-def _custom(node: UOp) -> UOp:
-    """A user's kernel reads memory that is in order; what an output begins with is in memory of its own."""
+def _program(node: UOp) -> UOp:
+    """A PROGRAM reads memory that is in order; what a result begins with is in memory of its own."""
     kernel = node.arg.kernel
-    count = len(kernel.inputs)
-    begins = [number for number, begun in enumerate(kernel.begun) if begun]
+    begins = kernel.begins
+    count = len(node.src) - len(begins)
     src = [in_order(source) for source in node.src[:count]]
     read = tuple([source.number for source in src])
     for number, source in zip(begins, node.src[count:], strict=True):
@@ -91,22 +86,12 @@ def _custom(node: UOp) -> UOp:
     return node.replace(src=tuple(src))
 
 
-def _by_routine(routine: UOp) -> UOp:
-    """A ROUTINE, and so a LOOP, reads memory that is in order."""
-    return routine.replace(src=tuple([in_order(source) for source in routine.src]))
-
-
 def _gathered(gather: UOp, x: UOp, index: UOp) -> UOp:
     """A GATHER reads movements on memory: at places that only the data knows nothing can be computed."""
     base, _ = base_and_tracker(x)
-    if is_materialized(base) or base.op in (
-        Ops.CONTIGUOUS,
-        Ops.ASSIGN,
-        Ops.SCATTER,
-        Ops.ROUTINE,
-        Ops.LOOP,
-        *TRANSFERS,
-    ):
+    if is_materialized(base) or base.op in (Ops.CONTIGUOUS, Ops.ASSIGN, Ops.SCATTER, *TRANSFERS):
+        return gather
+    if base.op is Ops.PROGRAM and base.arg.kernel.is_gathered:
         return gather
     return gather.replace(src=(UOp(Ops.CONTIGUOUS, x.dtype, (x,)), index))
 
@@ -124,9 +109,7 @@ memory_rules = PatternMatcher(
         (UPat(Ops.CONTIGUOUS, src=(UPat(Ops.CONTIGUOUS, name="x"),), arg=None), x),
         (UPat(Ops.COPY, src=(x, device), name="copy"), _copied),
         (UPat(Ops.COLLECTIVE, name="node"), _sent),
-        (UPat(Ops.SORT, src=(x,), name="sort"), _sorted),
-        (UPat(Ops.CUSTOM, name="node"), _custom),
-        (UPat((Ops.ROUTINE, Ops.LOOP), name="routine"), _by_routine),
+        (UPat(Ops.PROGRAM, name="node"), _program),
         (UPat(Ops.GATHER, src=(x, index), name="gather"), _gathered),
         (UPat(Ops.SCATTER, src=(x, index, values), name="scatter"), _scattered),
     ]

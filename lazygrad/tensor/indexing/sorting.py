@@ -1,6 +1,6 @@
 """Sorting: order along an axis, and what follows from it.
 
-Every dtype has unsigned *keys* in the order of its values: NaN is the greatest, -0.0 equals 0.0. A SORT
+Every dtype has unsigned *keys* in the order of its values: NaN is the greatest, -0.0 equals 0.0. A sort
 kernel makes their order, equal ones as they come; values are then read in that order, and their gradients go
 back where they came from.
 """
@@ -12,6 +12,7 @@ from typing import Any
 
 from ...dtype import default_int, dtypes
 from ...gradient import filled, gather
+from ...ir.args import SORT
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import broadcast_to, movement, prod, shape_of, shape_text, vmax
@@ -206,7 +207,7 @@ def _order(keys: UOp) -> UOp:
     shape = shape_of(keys)
     if shape[-1] in (0, 1) or 0 in shape:
         return filled(shape, dtypes.int32, 0)
-    return UOp(Ops.SORT, dtypes.int32, (keys,))
+    return UOp(Ops.PROGRAM, dtypes.int32, (keys,), SORT)
 
 
 def _last(rank: int, axis: int) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Fourier transforms that a ROUTINE computes, on processors: see `direct/routines/fourier.py`.
+"""Fourier transforms that a routine computes, on processors: see `direct/routines/fourier.py`.
 
 A transform is linear, so its gradient is one too: that of the inverse with the same factor, times the factors
 of numbers that stand for two.

@@ -1,6 +1,6 @@
 """Decompositions of matrices, and what follows from them: inverses, determinants, solutions.
 
-Their steps depend on each other and on the data (pivots, convergence), so each is a ROUTINE: a kernel that is
+Their steps depend on each other and on the data (pivots, convergence), so each is a routine: a kernel that is
 written as loops at once (`direct/routines`), in float32 or float64. They are lazy as all methods are, jits
 capture them, and `vmap` and batches do all examples in one kernel. What a matrix has to be, regular or
 positive definite, is found out by the kernel: a ValueError says so when the value is computed; captured by a

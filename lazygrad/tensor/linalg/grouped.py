@@ -1,6 +1,6 @@
 """Products of rows that are sorted by groups: each with the matrix of its group, as in a mixture of experts.
 
-On processors each is a ROUTINE (`direct/routines/grouped.py`), which reads where groups end from memory and
+On processors each is a routine (`direct/routines/grouped.py`), which reads where groups end from memory and
 multiplies each row once. A grid has one thread for a routine: there, and for integers, all rows are
 multiplied with all matrices, and each takes its own.
 """

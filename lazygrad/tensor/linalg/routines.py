@@ -1,4 +1,4 @@
-"""Tensors that a ROUTINE computes: factors and solutions, in the memory that the routine leaves.
+"""Tensors that a routine computes: factors and solutions, in the memory that the routine leaves.
 
 A routine works on matrices in memory and writes one line of numbers for each: rows that may have gaps between
 them, and what else it knows. The functions here say what is where in it.
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ...codegen.direct_kernels import routine_of
 from ...dtype import dtypes
-from ...ir.args import RoutineArg, Rows
+from ...ir.args import ProgramArg, RoutineRecord, Rows
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import vmax
@@ -25,8 +25,8 @@ def routine(
 ) -> Tensor:
     """What a routine leaves for each example of its sources, matrices (or with `core` axes each)."""
     core = core or (2,) * len(sources)
-    arg = RoutineArg(name, (routine_of(name).words(*sizes),), core, sizes)
-    node = UOp(Ops.ROUTINE, sources[0].dtype, tuple([source.detach().uop for source in sources]), arg)
+    arg = ProgramArg(RoutineRecord(name, (routine_of(name).words(*sizes),), core, sizes))
+    node = UOp(Ops.PROGRAM, sources[0].dtype, tuple([source.detach().uop for source in sources]), arg)
     made: Tensor = sources[0]._make(node)
     return made
 

@@ -2,7 +2,7 @@
 
 The function runs once, with symbols in place of indices and elements (`values.py`, `arrays.py`); what it does
 with them is recorded as steps (`recording.py`). Steps that only load, compute, reduce and store each element
-once are a tensor graph (`graphs.py`); others are a CUSTOM node, whose steps are the kernel.
+once are a tensor graph (`graphs.py`); others are a PROGRAM, whose steps are the kernel.
 """
 
 from .calling import OwnFunction, kernel

@@ -11,9 +11,10 @@ from typing import Any, overload
 from ...config import CHECK
 from ...device import Devices
 from ...gradient import filled
+from ...ir.args import Array, ProgramArg
 from ...ir.index import substitute
 from ...ir.ops import Ops
-from ...ir.own import Array, CustomArg, OwnKernel
+from ...ir.own import OwnKernel
 from ...ir.uop import UOp
 from ...schedule.graph.versions import new_buffer, placed
 from ...shape import movement, shape_text
@@ -239,7 +240,7 @@ def _nodes(
     )
     sources = (*inputs, *[begin for begin, counts in zip(begins, begun, strict=True) if counts])
     return [
-        UOp(Ops.CUSTOM, array.dtype, sources, CustomArg(own, number))
+        UOp(Ops.PROGRAM, array.dtype, sources, ProgramArg(own, number))
         for number, array in enumerate(recorder.outputs)
     ]
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from ...dtype import DType, default_float, dtypes, sum_acc_dtype, to_dtype
 from ...ir import index
-from ...ir.args import AxisType
+from ...ir.args import Array, AxisType
 from ...ir.ops import ANY_ORDER, Ops, start_value
-from ...ir.own import Array
 from ...ir.uop import UOp
 from .arrays import KernelArray, Output, Register
 from .recording import Block, KernelError, Recorder, recorder

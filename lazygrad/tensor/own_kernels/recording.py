@@ -8,9 +8,8 @@ from typing import Any
 
 from ...dtype import DType, dtypes
 from ...ir import index
-from ...ir.args import AxisType, RangeArg
+from ...ir.args import Array, AxisType, RangeArg
 from ...ir.ops import Ops
-from ...ir.own import Array
 from ...ir.uop import UOp
 from ..trace import user_line
 

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from ...device import Device, Devices
 from ...dtype import DType, default_float, default_int, dtypes, to_dtype, wide_float
 from ...gradient import expanded, filled
+from ...ir.args import SORT
 from ...ir.ops import Ops
 from ...ir.uop import UOp, Variable
 from ...locks import lock_across_fork
@@ -501,7 +502,10 @@ class Sampling(Tensor):
         if n == 0:
             return cls.zeros(0, dtype=wanted, device=device, **more)
         key, _ = words(n, Device.present(device), generator)
-        return cls._created(UOp(Ops.SORT, dtypes.int32, (key,)).cast(wanted), more.get("requires_grad"))
+        return cls._created(
+            UOp(Ops.PROGRAM, dtypes.int32, (key,), SORT).cast(wanted),
+            more.get("requires_grad"),
+        )
 
 
 def _float_dtype(name: str, dtype: DTypeLike) -> DType:

@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ...dtype import dtypes
 from ...gradient import expanded, filled
-from ...ir.args import ReduceArg
+from ...ir.args import ProgramArg, ReduceArg
 from ...ir.index import sint
 from ...ir.ops import ELEMENTWISE, Ops
-from ...ir.own import CustomArg, many
 from ...ir.uop import UOp, toposort
 from ...shape import movement
 from ...shape.rules import shape_of
@@ -93,22 +92,14 @@ def _copy(node: UOp, sources: list[UOp], size: sint) -> UOp:
     return movement.permute(made, (1, 0, *range(2, len(shape_of(made)))))
 
 
-def _sort(node: UOp, sources: list[UOp], size: sint) -> UOp:
-    if node.arg is not None:
-        raise NotImplementedError("vmap over this kind of sort is not implemented yet")
-    return _same(node, sources, size)
-
-
-def _custom(node: UOp, sources: list[UOp], size: sint) -> UOp:
-    if not isinstance(size, int):
-        raise NotImplementedError("vmap of a symbolic size over a kernel of one's own is not implemented yet")
-    kernel = many(node.arg.kernel, size)
-    return UOp(Ops.CUSTOM, node.dtype, tuple(sources), CustomArg(kernel, node.arg.output))
+def _program(node: UOp, sources: list[UOp], size: sint) -> UOp:
+    kernel = node.arg.kernel.batched(size)
+    return UOp(Ops.PROGRAM, node.dtype, tuple(sources), ProgramArg(kernel, node.arg.output))
 
 
 _RULES: dict[Ops, Rule] = {
     **dict.fromkeys(ELEMENTWISE, _same),
-    **dict.fromkeys((Ops.CONTIGUOUS, Ops.DETACH, Ops.ROUTINE), _same),
+    **dict.fromkeys((Ops.CONTIGUOUS, Ops.DETACH), _same),
     Ops.COPY: _copy,
     Ops.FUNCTION: lambda node, sources, size: sources[0],
     Ops.RESHAPE: lambda node, sources, size: movement.reshape(sources[0], (size, *shape_of(node))),
@@ -121,6 +112,5 @@ _RULES: dict[Ops, Rule] = {
     Ops.SCAN: _later_axes,
     Ops.GATHER: _gather,
     Ops.SCATTER: _scatter,
-    Ops.SORT: _sort,
-    Ops.CUSTOM: _custom,
+    Ops.PROGRAM: _program,
 }

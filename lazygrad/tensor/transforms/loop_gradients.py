@@ -1,4 +1,4 @@
-"""Loops with gradients: `Looped` is a LOOP whose gradient is another one, the other way round.
+"""Loops with gradients: `Looped` is a loop whose gradient is another one, the other way round.
 
 It knows what was carried (each turn's is kept) and the sums of products, and computes the rest of a turn
 again.

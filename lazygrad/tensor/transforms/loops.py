@@ -1,4 +1,4 @@
-"""Graphs that run in turns: a body on stand-ins becomes a LOOP node.
+"""Graphs that run in turns: a body on stand-ins becomes a PROGRAM.
 
 `looped` takes a body as a graph that was made once, on stand-ins for what is carried and for one part of what
 is walked through. What does not depend on a stand-in is computed once, before the loop. `loop_gradients`
@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...ir.loop import Loop, LoopArg, Param, Result, parameter
+from ...ir.args import Array, ProgramArg
+from ...ir.loop import Loop, Param, Result, parameter
 from ...ir.ops import MOVEMENT, Ops
-from ...ir.own import Array
 from ...ir.uop import UOp, toposort
 from ...schedule.graph.requested import arg_binds
 from ...schedule.graph.versions import no_memory, placed
@@ -104,7 +104,9 @@ def looped(
     loop = Loop.of(
         name, device, turns, reverse, tuple(params), bodies_made, tuple(results), tuple(outputs), inputs
     )
-    return [UOp(Ops.LOOP, array.dtype, tuple(sources), LoopArg(loop, n)) for n, array in enumerate(outputs)]
+    return [
+        UOp(Ops.PROGRAM, array.dtype, tuple(sources), ProgramArg(loop, n)) for n, array in enumerate(outputs)
+    ]
 
 
 #: What is its first source where nobody asks for a gradient or looks at an index.

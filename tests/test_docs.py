@@ -201,13 +201,8 @@ def test_lists_and_tables_are_the_same_on_the_site_as_on_github():
 
 
 #: Files that pages name and that are not here: the reader's own, those of docs/adding.md, an older project's.
-NOT_OURS = {
-    "script.py",
-    "runtime/echo.py",
-    "lazygrad/runtime/echo.py",
-    "lazygrad/codegen/opt/moves/reverse.py",
-}
-NOT_OURS |= {"runtime/ops_clang.py", "train.py"}
+NOT_OURS = {"script.py", "runtime/echo.py", "lazygrad/runtime/echo.py"}
+NOT_OURS |= {"lazygrad/codegen/opt/moves/reverse.py", "runtime/ops_clang.py", "train.py"}
 
 
 def test_files_that_are_named_exist():

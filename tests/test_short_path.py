@@ -67,23 +67,23 @@ def path_of_the_tour() -> list[str]:
     return [f"{line.split()[0]}/{name}.py" for line in found[1].splitlines() for name in line.split()[1:]]
 
 
-def test_the_list_names_each_file_once_and_all_are_there():
+def test_the_list_names_each_file_once_and_all_are_there() -> None:
     path = path_of_the_tour()
     assert len(set(path)) == len(path)
     assert [file for file in path if not (PACKAGE / file).is_file()] == []
 
 
-def test_a_first_addition_visits_the_files_of_the_tour():
+def test_a_first_addition_visits_the_files_of_the_tour() -> None:
     stages = {file for file in visited("x + 1") if within(file, STAGES)}
     assert stages == set(path_of_the_tour())
 
 
-def test_a_first_addition_meets_no_extension_and_nothing_for_several_devices_or_sizes():
+def test_a_first_addition_meets_no_extension_and_nothing_for_several_devices_or_sizes() -> None:
     assert [file for file in sorted(visited("x + 1")) if within(file, EXTENSIONS + OTHERS)] == []
     assert [place for place in (*EXTENSIONS, *OTHERS) if not (PACKAGE / place).exists()] == []
 
 
 @pytest.mark.parametrize("program", ["softmax", "matmul"])
-def test_reductions_meet_only_who_proposes_kernels_in_one_pass(program):
+def test_reductions_meet_only_who_proposes_kernels_in_one_pass(program: str) -> None:
     met = {file for file in visited(program) if within(file, EXTENSIONS + OTHERS)}
     assert {file for file in met if not within(file, ("direct/one_pass",))} == set()

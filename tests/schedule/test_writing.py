@@ -1,4 +1,4 @@
-"""The rules of writing (docs/internals/writing.md): what was recorded before a write reads what was there."""
+"""The rules of writing (docs/internals/writing.md): what was recorded before a write reads old contents."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ The order and the loops are those of `ir/nest.py`. In the list:
     LOAD(INDEX, other)           `other` is the value where the INDEX is not valid
     DEFINE_LOCAL                 the memory of a STAGE; the loops that fill it stand before who reads it
     STAGE(memory)                behind these, where a workgroup has filled what it shares (`gpu/`)
+    SCAN(acc)                    what a running sum of floats is before this turn (`nest_sums.compensate`)
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class _Writer(LinearWriter):
         self.matrices: set[UOp] = set()  # WMMAs, and sums of such: written with what they add to
         self.updates: dict[UOp, list[UOp]] = {}  # STORE → what it changes, and what becomes of that
         self.deferred: set[UOp] = set()  # all of these, which are written in the STORE's branch
-        self.running: dict[UOp, list[UOp]] = {}  # SCAN that adds floats → its accumulators
+        self.running: dict[UOp, UOp] = {}  # SCAN that adds floats → its accumulator
         self.late: dict[UOp, Chain] = {}  # level of a late sum → all its levels
         self.late_in: dict[UOp, list[UOp]] = {}  # loop → the levels that end their blocks in the middle of it
 
@@ -149,7 +150,7 @@ class _Writer(LinearWriter):
                 self.made[item] = self.read(item.src[0])
                 checks.append(item)
             elif item in self.running:
-                self.made[item] = self.read_sum(item)
+                self.made[item] = self.emit(UOp(item.op, item.dtype, (self.running[item],)))
             elif item.op in (Ops.REDUCE, Ops.SCAN) or item in self.matrices or item in self.deferred:
                 continue  # written with what needs it
             else:
@@ -206,8 +207,7 @@ class _Writer(LinearWriter):
         ranges = [self.loop(r) for r in closed if r.src[0] in self.made or is_declared(r.src[0])]
         self.made[reduce] = self.accumulator(initial, ranges)
         if reduce.op is Ops.SCAN and is_float_sum(reduce):
-            more = [self.accumulator(initial, ranges) for _ in range(2)]
-            self.running[reduce] = [self.made[reduce], *more]
+            self.running[reduce] = self.made[reduce]
 
     def accumulator(self, initial: UOp, ranges: list[UOp]) -> UOp:
         self.accumulators += 1
@@ -277,10 +277,7 @@ class _Writer(LinearWriter):
 
     def carry(self, scan: UOp) -> None:
         """What the next turn of a SCAN begins with."""
-        if scan in self.running:
-            self.carry_sum(scan)
-            return
-        carried = accumulator = self.made[scan]
+        carried = accumulator = self.running.get(scan, self.made[scan])
         value, *factor = [self.read(s) for s in scan_values(scan)]
         if factor:
             carried = UOp(Ops.MUL, scan.dtype, (accumulator, *factor))
@@ -293,32 +290,6 @@ class _Writer(LinearWriter):
         if combined not in self.visible:  # a SCAN's: most often this turn uses it
             self.emit(combined)
         self.emit(UOp(Ops.ASSIGN, accumulator.dtype, (accumulator, combined)))
-
-    def read_sum(self, scan: UOp) -> UOp:
-        """What a running sum is before this turn: the plain one, where the exact one met infinities."""
-        total, _, plain = self.running[scan]
-        zero = total.src[0]
-        away = self.emit(UOp(Ops.SUB, scan.dtype, (total, total)))
-        finite = self.emit(UOp(Ops.CMPEQ, dtypes.bool.vec(scan.dtype.count), (away, zero)))
-        return self.emit(UOp(Ops.WHERE, scan.dtype, (finite, total, plain)))
-
-    def carry_sum(self, scan: UOp) -> None:
-        """The running sum, and what its last addition rounded up, which the next one takes back (Kahan).
-
-        A running sum is read after each addition, so its terms cannot be summed in blocks.
-        """
-        total, error, plain = self.running[scan]
-        value = self.read(scan_values(scan)[0])
-
-        def made(op: Ops, *src: UOp) -> UOp:
-            return self.emit(UOp(op, scan.dtype, src))
-
-        term = made(Ops.SUB, value, error)
-        after = made(Ops.ADD, total, term)
-        rounded = made(Ops.SUB, made(Ops.SUB, after, total), term)
-        simple = made(Ops.ADD, plain, value)
-        for accumulator, carried in ((total, after), (error, rounded), (plain, simple)):
-            self.emit(UOp(Ops.ASSIGN, scan.dtype, (accumulator, carried)))
 
     def stores(self, items: list[UOp | Block], position: int) -> int:
         """Write the STOREs from here on that are valid under one condition; the position after them."""

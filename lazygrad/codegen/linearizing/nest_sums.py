@@ -1,5 +1,7 @@
 """Long float sums as sums of sums (form 5), so that their error grows with the logarithm of their length.
 
+A running sum is read after each addition, so its terms cannot be summed in blocks: `compensate` (form 7).
+
     for r in 0..2048:  acc += f(r)
 becomes
     for i in 0..16:
@@ -44,9 +46,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...dtype import dtypes
+from ...dtype import DType, dtypes
 from ...ir import index
 from ...ir.args import RangeArg
+from ...ir.linear import LinearWriter
 from ...ir.nest import Block, free_numbers
 from ...ir.ops import Ops
 from ...ir.rewrite import transform
@@ -185,6 +188,57 @@ def _length(size: UOp, most: int, crowded: bool) -> int:
         return most
     least = most // 2 if crowded else 2 * most // 3
     return next((length for length in range(most, least, -1) if size.arg % length == 0), most)
+
+
+# *** running sums
+
+
+def compensate(program: Sequence[UOp]) -> list[UOp]:
+    """The list with three accumulators for each running sum of floats.
+
+    They are the sum; what its last addition rounded up, which the next one takes back (Kahan); and the plain
+    sum, which the running sum is where the exact one met infinities.
+    """
+    running = {read: read.src[0] for read in of_op(program, Ops.SCAN)}
+    sums = set(running.values())
+    carried = {node: node.src[1] for node in of_op(program, Ops.ASSIGN) if node.src[0] in sums}
+    plain_sums = set(carried.values())
+    accumulators: dict[UOp, list[UOp]] = {node: [] for node in of_op(program, Ops.DEFINE_ACC)}
+    written, made, count = LinearWriter(), dict[UOp, UOp](), 0
+
+    def add(op: Ops, dtype: DType, *src: UOp, arg: object = None) -> UOp:
+        written.add(node := UOp(op, dtype, src, arg))
+        return node
+
+    for node in program:
+        dtype, src = node.dtype, tuple([made.get(source, source) for source in node.src])
+        if node in plain_sums:
+            continue
+        if node in accumulators:  # they are numbered in the order of the list
+            each = accumulators[node]
+            for _ in range(3 if node in sums else 1):
+                each.append(add(node.op, dtype, *src, arg=(count,)))
+                count += 1
+            made[node] = each[0]
+        elif node in running:
+            total, _, plain = accumulators[running[node]]
+            away = add(Ops.SUB, dtype, total, total)
+            finite = add(Ops.CMPEQ, dtypes.bool.vec(dtype.count), away, total.src[0])
+            made[node] = add(Ops.WHERE, dtype, finite, total, plain)
+        elif node in carried:
+            total, error, plain = accumulators[node.src[0]]
+            value = carried[node].src[1]
+            value = made.get(value, value)
+            term = add(Ops.SUB, dtype, value, error)
+            after = add(Ops.ADD, dtype, total, term)
+            rounded = add(Ops.SUB, dtype, add(Ops.SUB, dtype, after, total), term)
+            simple = add(Ops.ADD, dtype, plain, value)
+            for accumulator, result in ((total, after), (error, rounded), (plain, simple)):
+                add(Ops.ASSIGN, dtype, accumulator, result)
+        else:
+            made[node] = node if src == node.src else node.replace(src=src)
+            written.add(made[node])
+    return written.listed()
 
 
 # *** which end late

@@ -42,6 +42,7 @@ LINEAR = Spec(
         Ops.ENDIF: both(void, sources(Ops.IF)),
         Ops.BREAK: both(void, sources(Ops.RANGE)),
         Ops.STAGE: both(void, sources(Ops.DEFINE_LOCAL), arg_is(Filled)),
+        Ops.SCAN: sources(Ops.DEFINE_ACC),
         Ops.BARRIER: ok,
         Ops.COMMIT: ok,
         Ops.WAIT: arg_is(int),

@@ -9,10 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
-import sys
 import threading
 import time
-import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -49,14 +47,9 @@ failure_observers: list[Callable[[UOp, Exception], None]] = []
 
 
 class _Recording(threading.local):
-    """Who notes what this thread is about to run: the capture of a jit.
-
-    watch  the profile function (`sys.setprofile`) with which it sees what the user's code calls; it does not
-           see planning, compiling and running, which would take four times as long
-    """
+    """Who notes what this thread is about to run: the capture of a jit."""
 
     note: Callable[[ScheduleItem], None] | None = None
-    watch: Callable[[types.FrameType, str, Any], None] | None = None
 
 
 recording = _Recording()
@@ -65,27 +58,12 @@ recording = _Recording()
 def realize(roots: Sequence[UOp], pending: Pending) -> None:
     """Compute the values of the roots."""
     attempt = make_ready if recording.note is None else None  # a capture has sizes of its own
-    with _unwatched():
-        while True:
-            kernelize(roots, pending, attempt)
-            with planning:
-                items = create_schedule([latest(root) for root in roots])
-            if not items or run_schedule(items):
-                return
-
-
-@contextlib.contextmanager
-def _unwatched() -> Iterator[None]:
-    """Within the block no function of the user's is called: a capture need not look at what is."""
-    watch = recording.watch
-    if watch is None or sys.getprofile() is not watch:
-        yield
-        return
-    sys.setprofile(None)
-    try:
-        yield
-    finally:
-        sys.setprofile(watch)
+    while True:
+        kernelize(roots, pending, attempt)
+        with planning:
+            items = create_schedule([latest(root) for root in roots])
+        if not items or run_schedule(items):
+            return
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import itertools
 import os
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -36,14 +37,12 @@ class Reads(NamedTuple):
     names    every name of an attribute or a global, whoever it is asked of
     every    whether all attributes are asked for of an object that no chain leads to
     imports  (name, level) of the modules imported inside
-    inner    the codes of the functions written in it
     """
 
     chains: tuple[Chain, ...]
     names: frozenset[str]
     every: bool
     imports: tuple[tuple[str, int], ...]
-    inner: frozenset[types.CodeType]
 
 
 T = TypeVar("T")
@@ -94,16 +93,13 @@ def reads_of(code: types.CodeType) -> Reads:
     roots = {name: ("param", name) for name in parameters_of(code)}
     roots.update({name: ("free", name) for name in code.co_freevars})
     todo = [(code, roots)]
-    inner_codes = set()
     while todo:
         current, known = todo.pop()
         scan.read(current, known)
         for inner in current.co_consts:
             if isinstance(inner, types.CodeType):
-                inner_codes.add(inner)
                 todo.append((inner, {name: known[name] for name in inner.co_freevars if name in known}))
-    chains = tuple(scan.chains)
-    return Reads(chains, frozenset(scan.names), scan.every, tuple(scan.imports), frozenset(inner_codes))
+    return Reads(tuple(scan.chains), frozenset(scan.names), scan.every, tuple(scan.imports))
 
 
 def parameters_of(code: types.CodeType) -> tuple[str, ...]:
@@ -121,8 +117,9 @@ class _Scan:
         self.every = False
 
     def read(self, code: types.CodeType, roots: Mapping[str, tuple[str, str]]) -> None:
-        self.names.update(code.co_names)
         steps = steps_of(code)
+        given = _given_to_a_new_object(code, steps)
+        self.names.update(set(code.co_names) - given)
         if any(step.op == "MATCH_CLASS" for step in steps):
             self._texts(code)
             self.names.add("__match_args__")
@@ -193,6 +190,18 @@ class _Scan:
             self.chains[owner._replace(attributes=(*owner.attributes, EVERY))] = None
 
 
+def _given_to_a_new_object(code: types.CodeType, steps: Sequence[Step]) -> set[str]:
+    """The attributes that `__init__` gives to its object and never asks for: nobody had them before."""
+    if code.co_name != "__init__" or not code.co_argcount:
+        return set()
+    given, asked = set[str](), set[str]()
+    for before, step in itertools.pairwise(steps):
+        of_new = step.op == "STORE_ATTR" and before.name == code.co_varnames[0]
+        if isinstance(step.name, str):
+            (given if of_new else asked).add(step.name)
+    return given - asked
+
+
 _ATTRIBUTES = frozenset(("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR"))
 _CELLS = frozenset(
     ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF", "STORE_DEREF", "DELETE_DEREF")
@@ -211,6 +220,11 @@ _SITE = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 def is_user_code(code: types.CodeType) -> bool:
     """Whether a function is the user's: not lazygrad's, the standard library's or of what lazygrad calls."""
     return _is_user_file(code.co_filename)
+
+
+def is_installed(file: str) -> bool:
+    """Whether it is a file of an installed package."""
+    return any(part in file for part in _SITE)
 
 
 def in_own_mode(call: Any) -> Any:

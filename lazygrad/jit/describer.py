@@ -13,6 +13,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..tensor import Tensor
 from .errors import JitError
+from .impure_calls import reads_outside, refusal
 from .python_values import (
     MAX_ITEMS,
     PLAIN,
@@ -100,6 +101,9 @@ class Describer:
     def _other(self, value: Any, name: str) -> Spec:
         if isinstance(value, (range, slice)):
             return PlainSpec(name, value)
+        what = reads_outside(value)
+        if what is not None:
+            raise JitError(refusal(f"{name} is {value.__name__}(), which", what))
         ask = how_to_ask(value)
         if ask is not None:
             return QueriedSpec(name, value, ask, self.describe(ask(value), name))

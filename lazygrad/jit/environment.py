@@ -1,7 +1,8 @@
 """What a captured function reads besides its arguments: closure cells, globals, attributes of these.
 
-The names come from the bytecode of the function and of the user's functions that run during the capture; the
-first time one is met, the values it can see are noted. Every later call compares them. Attribute chains are
+The names come from the bytecode of the function and of the user's functions that it may call: those to which
+names, attributes, containers, closures and defaults lead (reachable.py), and methods that some code names.
+When one is read, the values it can see are noted. Every later call compares them. Attribute chains are
 taken apart: `self.config.rate` is three keys of three dicts, each compared by identity first, which takes a
 tenth of a microsecond. An object that comes by another way, from a list or a call, is reached nevertheless
 (reachable.py), and those of its attributes that the code names are noted.
@@ -10,28 +11,31 @@ tenth of a microsecond. An object that comes by another way, from a list or a ca
 from __future__ import annotations
 
 import builtins
+import collections
 import functools
+import inspect
 import os
-import random
 import sys
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from ..engine.realize import recording
 from ..ir.uop import UOp
 from ..tensor import Tensor
-from .bytecode import EVERY, Reads, in_own_mode, is_own_file, is_user_code, parameters_of, reads_of
-from .declared_sizes import tells_size
+from .bytecode import EVERY, Reads, in_own_mode, is_installed, is_user_code, parameters_of, reads_of
+from .declared_sizes import sizes_are_hidden
 from .environment_specs import EnvironmentDescriber
 from .errors import JitError
-from .guard import AttributeSlot, CellGuard, Compared, Guard, KeysGuard, SlotGuard, cell_value
-from .impure_calls import NumpyRandom, codes_of_collectors, is_of_the_engine, reads_outside, user_who_called
+from .guard import AttributeSlot, CellGuard, Compared, Guard, KeysGuard, SizeGuard, SlotGuard, cell_value
+from .impure_calls import CLOCK, NumpyRandom, Patch, is_clock_method, patched, reads_outside, refusal
 from .python_values import MISSING, PLAIN, fields_of, is_closed_module, is_instance
-from .reachable import Reach
+from .reachable import Reach, functions_of
 from .specs import Call, PlainSpec, SameSpec
 from .tensor_specs import CapturedSpec
+
+#: So many functions are read.
+MOST_FUNCTIONS = 2000
 
 #: What `asks_nothing` sets on a function.
 _MARK = "_asks_nothing"
@@ -39,8 +43,7 @@ _MARK = "_asks_nothing"
 
 def asks_nothing(fxn: Callable[..., Any]) -> Callable[..., Any]:
     """Mark a function of lazygrad's own that asks for nothing that changes but its arguments, and calls no
-    function of a user. A TinyJit captures it in its first call, and does not watch what it calls, which takes
-    two thirds of a capture's time.
+    function of a user. A TinyJit captures it in its first call, and does not read the code of what it calls.
     """
     setattr(fxn, _MARK, True)
     return fxn
@@ -55,9 +58,13 @@ class Environment:
     """The values that one capture could see, besides its arguments; `check` compares them with those of now.
 
     on_tensor  called with each tensor when it is found, before the function uses it
+    state      what the user has declared: then the code of the functions that it calls is not read, and all
+               attributes of these objects and of the arguments count
     """
 
-    def __init__(self, on_tensor: Callable[[Tensor], None]) -> None:
+    def __init__(self, on_tensor: Callable[[Tensor], None], state: tuple[Any, ...] | None = None) -> None:
+        self._state = state
+        self._in_state = False  #: the walk is below it
         self.guards: dict[tuple[int, Any], Guard] = {}
         self.names: set[str] = set()
         self.every = False  #: all attributes of all that is reached are asked for
@@ -65,12 +72,17 @@ class Environment:
         self.hides_sizes = False  #: the function may not be told a size of a tensor
         self._on_tensor = on_tensor
         self._describer = EnvironmentDescriber()
-        self._reach = Reach(on_tensor, self._met)
+        self._reach = Reach(on_tensor, self._met, self._met_function, self._met_instance)
         self._slots: dict[str, list[AttributeSlot]] = {}
         self._numpy = NumpyRandom()
+        self._patches: list[Patch] = []
         self._refused: str | None = None
-        self._visited: set[Any] = set()
-        self._inner: set[types.CodeType] = set()
+        #: functions whose code is to be read, with the object that they are a method of
+        self._found: collections.deque[tuple[types.FunctionType, Any]] = collections.deque()
+        self._read: dict[types.FunctionType, None] = {}
+        #: the objects that were met, and the functions that are methods of them, by class
+        self._instances: dict[type, list[Any]] = {}
+        self._methods: dict[type, list[types.FunctionType]] = {}
         self.check: Callable[[Call], None]  #: raises Changed where something is not as it was; after `close`
 
     # *** noting
@@ -78,8 +90,8 @@ class Environment:
     def function(self, fxn: Any, arguments: tuple[Any, ...] = ()) -> None:
         """Begin with the function that is captured: its cells, globals, and the object it is a method of."""
         owner: Any = MISSING
-        for argument in arguments:
-            self._reach.walk(argument, "an argument", passed=True)
+        if self._state is not None:
+            self._declare(self._state)
         while True:
             if isinstance(fxn, functools.partial):
                 self._key({"partial": fxn}, "partial", "partial")
@@ -91,118 +103,127 @@ class Environment:
             else:
                 call = getattr(type(fxn), "__call__", None)  # noqa: B004  the function is wanted
                 owner, fxn = fxn, in_own_mode(call)
+        self.watches = not is_unwatched(fxn)
+        for argument in arguments:
+            self._reach.walk(argument, "an argument", passed=True)
         if owner is not MISSING:
             self._reach.walk(owner, "self")
         if isinstance(fxn, types.FunctionType):
-            self.watches = not is_unwatched(fxn)
             self._reach.walk(fxn, fxn.__name__)
-            if not self.watches or not is_user_code(fxn.__code__):
-                return  # or a decorator of a library: what it calls is seen when it runs
-            bound = dict.fromkeys(parameters_of(fxn.__code__)[:1], owner) if owner is not MISSING else {}
-            self._chains(fxn.__code__, fxn.__globals__, [fxn], bound)
+            if self.watches and is_user_code(fxn.__code__):
+                self._found.append((fxn, MISSING))  # of whatever package it is
+        self._read_found()
+        self.every = self.every or self._state is not None  # of the arguments, from here on
 
     @contextmanager
-    def functions_that_run(self) -> Iterator[None]:
-        """Within the block, the user's functions that are called in this thread are noted too."""
-        outer = sys.getprofile()
+    def intercepted(self) -> Iterator[None]:
+        """Within the block, what the function reads of the world outside is refused where it is read."""
         if not self.watches:
             if self.hides_sizes:
                 raise JitError("what the function asks is not looked at, so it may have asked for a size")
             yield
             return
-        if outer is not None and not isinstance(outer, types.FunctionType):
+        with ExitStack() as stack:
+            stack.enter_context(patched(self._patches, self._refuse, self._environment_is_read))
             if self.hides_sizes:
-                raise JitError("a profiler written in C is in the way of looking at what the function asks")
-            yield  # a profiler written in C cannot be shared: only the function itself is looked at
-            return
-
-        collectors = codes_of_collectors()
-
-        def profile(frame: types.FrameType, event: str, arg: Any) -> None:
-            if event != "return" and is_own_file(frame.f_code.co_filename):
-                pass  # most calls are lazygrad's own
-            elif event == "call":
-                if is_user_code(frame.f_code) and frame.f_code not in collectors:
-                    self._called(frame)
-                elif frame.f_code is _READS_ENVIRONMENT and user_who_called(frame) is not None:
-                    self._key(vars(os), "environ", "os.environ")
-                elif frame.f_code is _DRAWS_TWO:
-                    self._refuse(reads_outside(random.Random().random, frame))
-            elif event == "c_call":
-                self._refuse(reads_outside(arg, frame))
-            elif self.hides_sizes and event == "return" and tells_size(frame, arg):
-                self._refuse(f"Python asks for `{frame.f_code.co_name}`")
-            if outer is not None:
-                outer(frame, event, arg)
-
-        sys.setprofile(profile)
-        if outer is None:
-            recording.watch = profile
-        try:
+                stack.enter_context(sizes_are_hidden(self._refuse))
             yield
-        finally:
-            recording.watch = None
-            sys.setprofile(outer)
         self._refused = self._refused or self._numpy.drawn()
         if self._refused is not None:
             raise JitError(self._refused)
 
-    def _refuse(self, why: str | None) -> None:
-        if why is not None:
-            self._refused = self._refused or why  # whoever catches what is raised here
-            raise JitError(why)
+    def _environment_is_read(self) -> None:
+        self._key(vars(os), "environ", "os.environ")
 
-    def _called(self, frame: types.FrameType) -> None:
-        code = frame.f_code
-        local = frame.f_locals
-        bound = {}
-        for name in parameters_of(code):
-            value = local.get(name)
-            if value is not None and self._reach.is_known(value):
-                bound[name] = value
-        key = (code, tuple(map(id, bound.values())))
-        if key not in self._visited and not is_of_the_engine(frame):
-            self._visited.add(key)
-            functions = self._reach.functions.get(code)
-            if functions is None and code.co_freevars and code not in self._inner:
-                functions = _functions_of(frame)
-            self._chains(code, frame.f_globals, functions or (), bound)
+    def _refuse(self, why: str) -> None:
+        self._refused = self._refused or why  # whoever catches what is raised here
+        raise JitError(why)
 
-    def _chains(
-        self, code: types.CodeType, scope: dict[str, Any], functions: Any, bound: dict[str, Any]
-    ) -> None:
-        reads = reads_of(code)
-        self._inner |= reads.inner
-        for function in functions:
-            for key in ("__defaults__", "__kwdefaults__"):
-                defaults = getattr(function, key)
-                if not all(type(part) in PLAIN for part in _values_of(defaults)):
-                    name = f"{function.__name__}.{key}"
-                    self._note(SlotGuard, function, key, defaults, name)
-        for chain in reads.chains:
-            if chain.kind == "global":
-                if chain.root in scope or not hasattr(builtins, chain.root):
-                    self._follow(self._key(scope, chain.root, chain.root), chain.root, chain.attributes)
-            elif chain.kind == "free":
-                for function in functions:
-                    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-                    if chain.root in cells:
-                        value = self._cell(cells[chain.root], chain.root)
-                        self._follow(value, chain.root, chain.attributes)
-            elif chain.root in bound:
-                self._follow(bound[chain.root], chain.root, chain.attributes)
+    # *** the functions that it may call
+
+    def _read_found(self) -> None:
+        """Read the code of the functions that were met, and of those to which that leads."""
+        while self._found:
+            function, owner = self._found.popleft()
+            if owner is MISSING:
+                if function not in self._read:
+                    self._read_function(function)
+            else:
+                self._chains(function, dict.fromkeys(parameters_of(function.__code__)[:1], owner))
+
+    def _declare(self, state: tuple[Any, ...]) -> None:
+        """What the objects hold counts, whoever asks for it."""
+        self._in_state = True
+        for number, value in enumerate(state):
+            name = f"state[{number}]"
+            if isinstance(value, Tensor) or not is_instance(value):
+                self._key({"state": value}, "state", name)
+            self._reach.walk(value, name)
+        self._in_state = False
+
+    def _met_function(self, function: types.FunctionType) -> None:
+        if (
+            self._state is None
+            and self.watches
+            and len(self._read) < MOST_FUNCTIONS
+            and _is_looked_at(function)
+        ):
+            self._found.append((function, MISSING))
+
+    def _met_instance(self, value: Any) -> None:
+        kind = type(value)
+        known = self._instances.setdefault(kind, [])
+        if not known:
+            self._methods[kind] = [function for function in self._read if _is_method(function, kind)]
+        known.append(value)
+        self._found += [(function, value) for function in self._methods[kind]]
+
+    def _read_function(self, function: types.FunctionType) -> None:
+        self._read[function] = None
+        owned = function.__name__ == "__init__"  # its object is new
+        for kind, instances in self._instances.items():
+            if _is_method(function, kind):
+                self._methods[kind].append(function)
+                self._found += [(function, value) for value in instances]
+                owned = True
+        for key in ("__defaults__", "__kwdefaults__"):
+            defaults = getattr(function, key)
+            if not all(type(part) in PLAIN for part in _values_of(defaults)):
+                self._note(SlotGuard, function, key, defaults, f"{function.__name__}.{key}")
+        self._chains(function, {})
+        reads = reads_of(function.__code__)
         for name, level in reads.imports:
-            self._imported(name, level, scope)
-        self._mention(reads)
+            self._imported(name, level, function.__globals__)
+        first = parameters_of(function.__code__)[:1] if owned else ()
+        unknown = [c for c in reads.chains if c.kind == "param" and c.root not in first]
+        asked = any(chain.attributes[-1:] == (EVERY,) for chain in unknown)
+        self._mention(reads, asked)
 
-    def _mention(self, reads: Reads) -> None:
+    def _chains(self, function: types.FunctionType, bound: dict[str, Any]) -> None:
+        """Follow what the code of a function names, or with `bound` what it names of these parameters."""
+        scope = function.__globals__
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        for chain in reads_of(function.__code__).chains:
+            root = chain.root
+            if chain.kind == "param":
+                if root in bound:
+                    self._follow(bound[root], root, chain.attributes)
+            elif bound:
+                continue
+            elif chain.kind == "global":
+                if root in scope or not hasattr(builtins, root):
+                    self._follow(self._key(scope, root, root), root, chain.attributes)
+            elif root in cells:
+                self._follow(self._cell(cells[root], root), root, chain.attributes)
+
+    def _mention(self, reads: Reads, asks_for_every: bool) -> None:
         """The code asks for attributes of these names, of whatever object."""
         new = reads.names - self.names
         if "__match_args__" in reads.names:  # a pattern of a class names attributes by their order
             for kind in list(self._reach.classes):
                 new |= set(getattr(kind, "__match_args__", ())) - self.names
         self.names |= new
-        if reads.every and not self.every:
+        if (reads.every or asks_for_every) and not self.every:
             self.every = True
             new = frozenset(self._slots)
         for name in new:
@@ -236,6 +257,9 @@ class Environment:
         if always:
             spec = PlainSpec(f"`{place.name}`", place.value)
             self.guards.setdefault((id(place.holder), place.key), Guard(*place[1:4], spec))
+        elif self._in_state and _counts_in_state(place):
+            all_of = place.kind is KeysGuard
+            self._note_slot(place._replace(kind=SizeGuard, value=len(place.value)) if all_of else place)
         elif place.key in self.names or self.every:
             self._note_slot(place)
         self._slots.setdefault(place.key, []).append(place)
@@ -255,6 +279,8 @@ class Environment:
                 self._all_of(value, name)
                 return
             name = f"{name}.{attribute}"
+            if is_clock_method(value, attribute):
+                self._refuse(refusal(f"`{name}`()", CLOCK))
             if isinstance(value, types.ModuleType):
                 value = self._of_module(value, attribute, name)
             elif isinstance(value, types.FunctionType) and is_user_code(value.__code__):
@@ -270,8 +296,16 @@ class Environment:
 
     def _all_of(self, value: Any, name: str) -> None:
         """All attributes of an object are asked for."""
+        if isinstance(value, types.ModuleType) and not is_closed_module(value.__name__):
+            for key, part in list(vars(value).items()):
+                if isinstance(part, (types.FunctionType, type)):
+                    self._key(vars(value), key, f"{name}.{key}")
         if isinstance(value, (types.ModuleType, type, types.FunctionType)) or _is_leaf(value):
             return
+        for base in type(value).__mro__:
+            if not is_closed_module(base.__module__):
+                for key in [key for key, part in vars(base).items() if functions_of(part)]:
+                    self._key(self._reach.dict_of(base), key, f"{name}.{key}")
         held = getattr(value, "__dict__", None)
         if held is not None:
             self._note(KeysGuard, held, MISSING, tuple(held), f"{name}.__dict__")
@@ -295,9 +329,8 @@ class Environment:
     def _of_class(self, cls: type, attribute: str, name: str) -> Any:
         for base in cls.__mro__:
             if attribute in vars(base):
-                if isinstance(vars(base)[attribute], (property, staticmethod, classmethod)):
-                    return MISSING  # what it runs is seen when it runs
-                return self._key(self._reach.dict_of(base), attribute, name)
+                value = self._key(self._reach.dict_of(base), attribute, name)
+                return MISSING if isinstance(value, (property, staticmethod, classmethod)) else value
             if not is_closed_module(base.__module__):
                 self._key(self._reach.dict_of(base), attribute, name)  # it may be given to the class later
         return MISSING
@@ -326,6 +359,10 @@ class Environment:
         place = (id(holder), key)
         if place not in self.guards:
             count = len(self._describer.captured)
+            if kind in (Guard, CellGuard) and reads_outside(value) and not isinstance(holder, _READ_ONLY):
+                self._patches.append(Patch(holder, key))
+                self.guards[place] = kind(holder, key, value, SameSpec(f"`{name}`", value))
+                return value
             try:
                 spec = self._describer.describe(value, f"`{name}`")
             except JitError as error:
@@ -335,25 +372,11 @@ class Environment:
             for held in self._describer.captured[count:]:
                 self._on_tensor(held.tensor)
             self._numpy.note(value, f"`{name}`")
-            if isinstance(value, functools._lru_cache_wrapper):
-                self._cached(value.__wrapped__)
             if isinstance(value, types.ModuleType):
                 self._new_module(value)
             else:
                 self._reach.walk(value, name)
         return self.guards[place].value
-
-    def _cached(self, fxn: Any) -> None:
-        """A function whose results are kept may not run: what it and what it calls would read counts."""
-        todo, done = [fxn], set()
-        while todo:
-            each = todo.pop()
-            if not isinstance(each, types.FunctionType) or not is_user_code(each.__code__) or each in done:
-                continue
-            done.add(each)
-            known = set(self.guards)
-            self._chains(each.__code__, each.__globals__, [each], {})
-            todo += [guard.value for place, guard in self.guards.items() if place not in known]
 
     # *** the capture is done
 
@@ -376,14 +399,14 @@ class Environment:
         for spec in self._describer.captured:
             spec.hold()
         kept = [guard for guard in self.guards.values() if not _stays(guard.value)]
-        compared = Compared(kept, bool(gradients) or "requires_grad" in self.names)
+        requires = bool(gradients) or "requires_grad" in self.names or self._state is not None
+        compared = Compared(kept, requires)
         self.check = compared.check
         self._on_tensor = _note_nothing  # the session of the capture is over
         # without a way back to here, which would be a cycle: what a jit holds ends with it
-        self._reach = Reach(_note_nothing, _note_nothing)
-        self._slots.clear()
-        self._visited.clear()
-        self._inner.clear()
+        self._reach = Reach(*[_note_nothing] * 4)
+        for table in (self._slots, self._patches, self._read, self._instances, self._methods):
+            table.clear()
         self._numpy = NumpyRandom()
 
     def binds(self) -> list[UOp]:
@@ -406,9 +429,13 @@ class Environment:
                 self.guards.setdefault((id(tensor), "grad"), SlotGuard(tensor, "grad", grad, spec))
 
 
-_DRAWS_TWO = random.Random.gauss.__code__  # and keeps one of them for its next call
-_CAPTURES = os.path.dirname(__file__) + os.sep
-_READS_ENVIRONMENT = type(os.environ).__getitem__.__code__
+def _counts_in_state(place: AttributeSlot) -> bool:
+    """Whether it is what an object holds, or which attributes it has; its class is not declared with it."""
+    return not isinstance(place.holder, _READ_ONLY) and place.value is not MISSING
+
+
+_OWN_NAME = __package__.partition(".")[0]
+_READ_ONLY = types.MappingProxyType
 
 
 def _note_nothing(*found: Any) -> None:
@@ -420,30 +447,30 @@ def _values_of(defaults: Any) -> Any:
     return defaults.values() if isinstance(defaults, dict) else defaults or ()
 
 
-def _functions_of(frame: types.FrameType) -> list[types.FunctionType]:
-    """The functions that a frame may be of, where no name leads to one: those that a variable of a caller
-    holds, up to the function that is captured, with its code and with cells that hold what it sees.
-    """
-    code, local = frame.f_code, frame.f_locals
-    at = frame.f_back
-    while at is not None and not at.f_code.co_filename.startswith(_CAPTURES):
-        found = []
-        for function in map(_function_in, at.f_locals.values()):
-            if function is not None and function.__code__ is code:
-                held = zip(code.co_freevars, function.__closure__ or (), strict=True)
-                if all(cell_value(cell) is local.get(name, MISSING) for name, cell in held):
-                    found.append(function)
-        if found:
-            return found
-        at = at.f_back
-    return []
+def _is_method(function: types.FunctionType, kind: type) -> bool:
+    """Whether objects of a class have a function as a method, maybe one that is decorated."""
+    if function.__name__ == "__init__":  # whose object is new
+        return False
+    found = inspect.getattr_static(kind, function.__name__, None)
+    todo = functions_of(found)
+    while todo:
+        each = todo.pop()
+        if each is function:
+            return not isinstance(found, staticmethod)
+        todo += [each.__wrapped__] if hasattr(each, "__wrapped__") else []
+    return False
 
 
-def _function_in(value: Any) -> types.FunctionType | None:
-    """The function that a variable holds, or a method or partial in it is of."""
-    while isinstance(value, (types.MethodType, functools.partial)):
-        value = value.__func__ if isinstance(value, types.MethodType) else value.func
-    return value if isinstance(value, types.FunctionType) else None
+def _is_looked_at(function: types.FunctionType) -> bool:
+    """Whether the code of a function is read: of an installed package only in a module that uses lazygrad."""
+    if not is_installed(function.__code__.co_filename):
+        return True
+    return any(_is_ours(value) for value in list(function.__globals__.values()))
+
+
+def _is_ours(value: Any) -> bool:
+    name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+    return isinstance(name, str) and name.partition(".")[0] == _OWN_NAME
 
 
 def _stays(value: Any) -> bool:

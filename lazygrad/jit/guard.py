@@ -63,6 +63,15 @@ class KeysGuard(Guard):
         return tuple(self.holder)
 
 
+class SizeGuard(Guard):
+    """How many attributes an object has, where each of them is compared."""
+
+    __slots__ = ()
+
+    def now(self) -> Any:
+        return len(self.holder)
+
+
 def cell_value(cell: types.CellType) -> Any:
     """What is in a closure cell."""
     try:
@@ -84,47 +93,76 @@ class AttributeSlot(NamedTuple):
 class Compared:
     """The guards, sorted once; `check` raises Changed where something is not as it was.
 
+    Most say that a place holds the very same object: these are compared in one short loop. Where it finds
+    another object, each of them is looked at alone.
+
     gradients  whether it counts which tensors require one: the function makes gradients, or asks
     """
 
     def __init__(self, guards: Iterable[Guard], gradients: bool) -> None:
-        self._fast: list[tuple[Any, Any, Any, Guard]] = []
-        self._captured: list[tuple[Any, Any, Any, Any, Guard]] = []
-        self._items: list[tuple[Any, Any, Any, Any, Guard]] = []
-        self._grads: list[tuple[Any, Any, Guard]] = []
+        guards = list(guards)
+        #: lists whose items are compared with them
+        whole = {id(guard.value) for guard in guards if getattr(guard.spec, "same", None) is not None}
+        self._same: list[Guard] = []
         self._rest: list[Guard] = []
         for guard in guards:
-            spec = guard.spec
-            if (
-                isinstance(spec, CapturedSpec)
-                and type(guard) in (Guard, ItemGuard)
-                and spec.storage is not None
-            ):
-                kept = self._captured if type(guard) is Guard else self._items
-                kept.append((guard.holder, guard.key, spec.tensor, spec.storage, guard))
-                if gradients:
-                    self._grads.append((spec.tensor, spec.grad, guard))
-                continue
-            compared = not isinstance(spec, (PlainSpec, SameSpec))
-            if compared or type(guard) is not Guard or isinstance(guard.value, (list, dict, set)):
-                self._rest.append(guard)
-            else:
-                self._fast.append((guard.holder, guard.key, guard.value, guard))
+            if type(guard) is not ItemGuard or id(guard.holder) not in whole:
+                (self._same if _is_identity(guard) else self._rest).append(guard)
+        sizes = [guard for guard in self._same if type(guard) is SizeGuard]
+        self._sizes = [(guard.holder, guard.value) for guard in sizes]
+        places = [guard for guard in self._same if type(guard) is not SizeGuard]
+        held = [guard for guard in places if guard.value is not MISSING]
+        self._found = [(guard.holder, guard.key, guard.value) for guard in held]
+        self._missing = [(guard.holder, guard.key) for guard in places if guard.value is MISSING]
+        specs = [guard.spec for guard in held if isinstance(guard.spec, CapturedSpec)]
+        self._tensors = [(spec.tensor, spec.storage, spec.grad) for spec in specs]
+        self._gradients = gradients
 
     def check(self, call: Call) -> None:
         """Raise Changed where something is not as it was."""
-        for holder, key, value, guard in self._fast:
-            now = holder.get(key, MISSING)
-            if now is not value:
-                guard.spec.read(now, call)
-        for holder, key, tensor, storage, guard in self._captured:
-            if holder.get(key) is not tensor or tensor._storage is not storage:
-                guard.spec.read(holder.get(key, MISSING), call)
-        for holder, key, tensor, storage, guard in self._items:
-            if key >= len(holder) or holder[key] is not tensor or tensor._storage is not storage:
-                guard.spec.read(guard.now(), call)
-        for tensor, grad, guard in self._grads:
-            if tensor._requires_grad is not grad:
-                guard.spec.read(guard.now(), call)
+        if not self._is_same():
+            for guard in self._same:
+                now, spec = guard.now(), guard.spec
+                if now is not guard.value or (isinstance(spec, CapturedSpec) and not self._is_unmoved(spec)):
+                    spec.read(now, call)
         for guard in self._rest:
             guard.spec.read(guard.now(), call)
+
+    def _is_same(self) -> bool:
+        try:
+            for holder, key, value in self._found:
+                if holder[key] is not value:
+                    return False
+        except LookupError:
+            return False
+        for holder, key in self._missing:
+            if key in holder:
+                return False
+        for holder, size in self._sizes:
+            if len(holder) != size:
+                return False
+        if self._gradients:
+            for tensor, storage, required in self._tensors:
+                if tensor._storage is not storage or tensor._requires_grad is not required:
+                    return False
+        else:
+            for tensor, storage, _ in self._tensors:
+                if tensor._storage is not storage:
+                    return False
+        return True
+
+    def _is_unmoved(self, spec: CapturedSpec) -> bool:
+        tensor = spec.tensor
+        return tensor._storage is spec.storage and (not self._gradients or tensor._requires_grad is spec.grad)
+
+
+def _is_identity(guard: Guard) -> bool:
+    """Whether it is enough that a place has the same object, and no method of the user's says which."""
+    if type(guard) is SizeGuard:
+        return True
+    if type(guard) not in (Guard, ItemGuard) or type(guard.holder) not in (dict, list, tuple):
+        return False
+    spec = guard.spec
+    if isinstance(spec, CapturedSpec):
+        return spec.storage is not None
+    return isinstance(spec, (PlainSpec, SameSpec)) and not isinstance(guard.value, (list, dict, set))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import io
 import math
 import numbers
 import sys
@@ -220,6 +221,8 @@ def how_to_ask(value: Any) -> Callable[[Any], Any] | None:
         return lambda variable: variable.get(MISSING)
     if isinstance(value, (functools.partial, functools.partialmethod)):
         return lambda partial: (partial.func, partial.args, partial.keywords)
+    if isinstance(value, (io.BytesIO, io.StringIO)) and not value.closed:
+        return lambda memory: (memory.tell(), memory.getvalue())
     if isinstance(value, types.BuiltinMethodType):
         owner = value.__self__
         held = owner is not None and not isinstance(owner, (types.ModuleType, type))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Set, ValuesView
 from typing import Any, NamedTuple
 
 from ..tensor import Tensor
-from .bytecode import is_user_code
+from .bytecode import in_own_mode, is_user_code, reads_of
 from .guard import AttributeSlot, Guard, ItemGuard, KeysGuard, SlotGuard, cell_value
 from .python_values import (
     MISSING,
@@ -30,7 +30,7 @@ from .specs import SameSpec
 
 #: So many objects are looked at, and of a container so many items.
 MOST_OBJECTS = 50_000
-MOST_ITEMS = 1024
+MOST_ITEMS = 4096
 
 Way = tuple[Guard, ...]
 
@@ -45,22 +45,25 @@ class Found(NamedTuple):
 class Reach:
     """What was met so far.
 
-    on_tensor  called with each tensor when it is found, before the function uses it
-    on_place   called with each attribute, and whether it counts whoever asks for it
+    on_tensor    called with each tensor when it is found, before the function uses it
+    on_place     called with each attribute, and whether it counts whoever asks for it
+    on_function  called with each function that may be called: not with methods, before they are named
+    on_instance  called with each object that may be the one that a method is called of
     """
 
     def __init__(
-        self, on_tensor: Callable[[Tensor], None], on_place: Callable[[AttributeSlot, bool], None]
+        self,
+        on_tensor: Callable[[Tensor], None],
+        on_place: Callable[[AttributeSlot, bool], None],
+        on_function: Callable[[types.FunctionType], None],
+        on_instance: Callable[[Any], None],
     ) -> None:
         self.inside: dict[int, Found] = {}
-        self.functions: dict[types.CodeType, list[types.FunctionType]] = {}
         self.modules: dict[int, types.ModuleType] = {}
         self.classes: dict[type, types.MappingProxyType[str, Any]] = {}
         self._known: dict[int, Any] = {}  # objects, by id
         self._on_tensor, self._on_slot = on_tensor, on_place
-
-    def is_known(self, value: Any) -> bool:
-        return self._known.get(id(value)) is value
+        self._on_function, self._on_instance = on_function, on_instance
 
     def walk(self, value: Any, name: str, way: Way = (), passed: bool = False) -> None:
         """Meet a value and all that is below it.
@@ -75,7 +78,7 @@ class Reach:
                     self.inside[id(each)] = Found(each, way)
                     self._on_tensor(each)
                 continue
-            if type(each) in PLAIN or self.is_known(each):
+            if type(each) in PLAIN or self._known.get(id(each)) is each:
                 continue
             if isinstance(each, types.ModuleType):
                 if not is_closed_module(each.__name__):
@@ -84,9 +87,12 @@ class Reach:
                 self._class(each, todo)
             elif isinstance(each, _CALLABLES):
                 self._function(each, todo)
+            elif isinstance(each, _DESCRIPTORS):
+                todo += [(function, name, ()) for function in functions_of(each)]
             elif is_instance(each) or isinstance(each, threading.local):
                 if not passed:
                     self._known[id(each)] = each
+                    self._on_instance(each)
                 todo.append((type(each), type(each).__name__, ()))
                 todo += self._instance(each, name, way, passed)
             elif isinstance(each, _CONTAINERS):
@@ -138,19 +144,17 @@ class Reach:
         if is_closed_module(kind.__module__):
             return
         self._known[id(kind)] = kind
-        for key, part in list(self.dict_of(kind).items()):
-            if isinstance(part, (staticmethod, classmethod)):
-                todo.append((part.__func__, key, ()))
-            elif isinstance(part, property):
-                todo += [(f, key, ()) for f in (part.fget, part.fset) if f is not None]
-            elif isinstance(part, functools.cached_property):
-                todo.append((part.func, key, ()))
-            elif not key.startswith("__") or isinstance(part, types.FunctionType):
-                if not isinstance(part, types.MemberDescriptorType | types.GetSetDescriptorType):
-                    self._on_slot(
-                        AttributeSlot(Guard, self.dict_of(kind), key, part, f"{kind.__name__}.{key}"), False
-                    )
-                    todo.append((part, f"{kind.__name__}.{key}", ()))
+        ours = self.dict_of(kind)
+        for key, part in list(ours.items()):
+            is_method = isinstance(part, (types.FunctionType, *_DESCRIPTORS))
+            if (key.startswith("__") and not is_method) or isinstance(part, _OF_SLOTS):
+                continue
+            name = f"{kind.__name__}.{key}"
+            self._on_slot(AttributeSlot(Guard, ours, key, part, name), False)
+            if not is_method or (key not in _FOR_PEOPLE and _is_called_unnamed(kind, key)):
+                todo.append((part, name, ()))
+        if type(kind) is not type and isinstance(type(kind).__module__, str):
+            todo.append((type(kind), type(kind).__name__, ()))
         for base in kind.__mro__[1:-1]:  # what a base has may be given to this class later
             for key in self.dict_of(base).keys() - self.dict_of(kind).keys():
                 if not key.startswith("__") and not is_closed_module(base.__module__):
@@ -169,7 +173,7 @@ class Reach:
             todo.append((value.__wrapped__, "cached", ()))
             return
         if is_user_code(value.__code__):
-            self.functions.setdefault(value.__code__, []).append(value)
+            self._on_function(value)
             for key, part in value.__dict__.items():
                 name = f"{value.__name__}.{key}"
                 self._on_slot(AttributeSlot(Guard, value.__dict__, key, part, name), False)
@@ -180,6 +184,42 @@ class Reach:
             todo.append((cell_value(cell), "closure", ()))
 
 
+def functions_of(attribute: Any) -> list[Any]:
+    """The functions that an attribute of a class runs when it is called, asked for or set."""
+    if isinstance(attribute, types.FunctionType):
+        return [attribute]
+    if isinstance(attribute, property):
+        return [each for each in (attribute.fget, attribute.fset) if each is not None]
+    if isinstance(attribute, functools.cached_property):
+        return [attribute.func]
+    return [attribute.__func__] if isinstance(attribute, (staticmethod, classmethod)) else []
+
+
+def _is_called_unnamed(kind: type, name: str) -> bool:
+    """Whether a method is called by what names it nowhere: the interpreter, or a library that has a base."""
+    if name.startswith("__"):
+        return True
+    return any(
+        name in _names_of_library(base) for base in kind.__mro__[1:-1] if is_closed_module(base.__module__)
+    )
+
+
+@functools.lru_cache(1024)
+def _names_of_library(base: type) -> frozenset[str]:
+    """What a class of a library has, and what its methods ask for: who derives from it may give another."""
+    names = set(vars(base))
+    for part in vars(base).values():
+        for function in functions_of(part):
+            inner = in_own_mode(function)
+            if isinstance(inner, types.FunctionType):
+                names |= reads_of(inner.__code__).names
+    return frozenset(names)
+
+
+#: Methods that show, copy or store an object, which is not what a captured function asks.
+_FOR_PEOPLE = frozenset(("__repr__", "__str__", "__del__", "__getstate__", "__setstate__", "__reduce__"))
+_DESCRIPTORS = (property, functools.cached_property, staticmethod, classmethod)
+_OF_SLOTS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _CALLABLES = (types.FunctionType, types.MethodType, functools._lru_cache_wrapper)
 _CONTAINERS = (list, tuple, dict, Set, ValuesView, collections.deque, types.MappingProxyType)
 

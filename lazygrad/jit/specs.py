@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Callable
+from operator import is_
 from typing import Any
 
 from ..device import Buffer
@@ -181,17 +182,22 @@ class QueriedSpec(Spec):
 class SequenceSpec(Spec):
     """A list, a tuple, or what else gives its items in an order: a deque, a set, the view of a dict."""
 
-    __slots__ = ("items", "kind")
+    __slots__ = ("items", "kind", "same")
 
     def __init__(self, name: str, kind: Any, items: list[Spec]) -> None:
         super().__init__(name)
         self.kind, self.items = kind, items
+        #: the items, where it is enough that they are the same objects
+        known = [item.value for item in items if isinstance(item, (PlainSpec, SameSpec))]
+        self.same = known if len(known) == len(items) else None
 
     def read(self, value: Any, call: Call) -> None:
         if type(value) is not self.kind:
             raise Changed(self.name, self.kind.__name__, kind_text(value))
         if len(value) != len(self.items):
             raise Changed(self.name, f"{len(self.items)} items", f"{len(value)} items")
+        if self.same is not None and all(map(is_, value, self.same)):
+            return
         for spec, item in zip(self.items, value, strict=True):
             spec.read(item, call)
 

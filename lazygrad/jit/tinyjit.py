@@ -14,7 +14,7 @@ import threading
 import time
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from ..config import DEBUG, JIT
@@ -33,6 +33,7 @@ from .environment import Environment, is_unwatched
 from .errors import Changed, Mismatch, NothingToCapture, describe_fn, user_level
 from .hidden import refuse_hidden
 from .nest import Nest
+from .python_values import PLAIN
 from .session import Session
 from .size_families import Families
 from .specs import Call, Spec, binds_in, note_bind
@@ -60,15 +61,21 @@ class TinyJit(Generic[P, R]):
 
     The function may take and return tensors in any nesting. It must do its work through tensors: what else it
     does, printing for example, happens in the first two calls only. docs/jit.md says what is compared.
+
+    state  the objects that the function reads besides its arguments, such as `[model, optimizer]`: each call
+           compares all that they hold, and what the function's own code names, but nothing else that
+           functions which it calls may read. Without it, the code of these says what is compared.
+
+    Raises TypeError for what is no function, and for a state that is no list of objects.
     """
 
     __slots__ = ("__weakref__", "_run")
 
-    def __init__(self, fxn: Callable[P, R]) -> None:
+    def __init__(self, fxn: Callable[P, R], state: Sequence[Any] | None = None) -> None:
         if not callable(fxn):
             raise TypeError(f"TinyJit takes a function, not {fxn!r}")
         # A bound method, so that walks over a model's attributes end here.
-        self._run = _State(fxn).call
+        self._run = _State(fxn, _declared(state)).call
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
@@ -87,7 +94,7 @@ class TinyJit(Generic[P, R]):
         name = state.attribute
         if held is None or name is None:
             return types.MethodType(self, owner)  # type: ignore[return-value]
-        made: TinyJit[P, R] = held.setdefault(name, TinyJit(bound))
+        made: TinyJit[P, R] = held.setdefault(name, TinyJit(bound, state.state))
         return made
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -98,10 +105,11 @@ class TinyJit(Generic[P, R]):
 
     def __reduce__(self) -> Any:
         """Captures are not pickled: the copy captures anew."""
-        return (TinyJit, (self.fxn,))
+        return (TinyJit, (self.fxn, self._run.__self__.state))  # type: ignore[attr-defined]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TinyJit[P, R]:
-        return TinyJit(copy.deepcopy(self.fxn, memo))
+        state = self._run.__self__.state  # type: ignore[attr-defined]
+        return TinyJit(copy.deepcopy(self.fxn, memo), copy.deepcopy(state, memo))
 
     @property
     def fxn(self) -> Callable[P, R]:
@@ -135,8 +143,8 @@ jit = TinyJit
 class _State:
     """What a TinyJit knows. One thread at a time is in a call of it."""
 
-    def __init__(self, fxn: Any, sized: bool = False) -> None:
-        self.fxn = fxn
+    def __init__(self, fxn: Any, state: tuple[Any, ...] | None, sized: bool = False) -> None:
+        self.fxn, self.state = fxn, state
         #: its captures are of symbolic sizes, which Python must not ask for
         self.sized = sized
         self.lock = threading.RLock()
@@ -247,7 +255,7 @@ class _State:
 
     def _sized(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Captured | None]:
         """The results of arguments of symbolic sizes, and the capture of them."""
-        state = _State(self.fxn, sized=True)
+        state = _State(self.fxn, self.state, sized=True)
         return state._captured(args, kwargs), state.used
 
     def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -283,7 +291,7 @@ class _State:
                     self.calls += 1
                     self._keep(captured, start)
                     return captured.run(now)
-            environment = Environment(session.realize_before)
+            environment = Environment(session.realize_before, self.state)
             environment.hides_sizes = self.sized
             environment.function(self.fxn, (*args, *kwargs.values()))
             if self.moved:
@@ -294,7 +302,7 @@ class _State:
             session.start()
             captured = Captured(positional, keywords, environment)
             with recorded(capture):
-                with environment.functions_that_run():
+                with environment.intercepted():
                     result = self.fxn(*args, **kwargs)
                 nest = Nest(result, session.existed)
                 refuse_hidden(self.fxn, nest.opaque, session.existed)
@@ -329,6 +337,24 @@ class _State:
         self.used = captured
         self.captures.insert(0, captured)
         self.captures = _retained(self.captures)
+
+
+def _declared(state: Any) -> tuple[Any, ...] | None:
+    """The objects of `state=`."""
+    if state is None:
+        return None
+    if not isinstance(state, (list, tuple)):
+        raise TypeError(
+            "state= takes a list of the objects that the function reads, such as [model, optimizer], "
+            f"not a {type(state).__name__}"
+        )
+    for number, value in enumerate(state):
+        if type(value) in PLAIN or isinstance(value, (type, types.ModuleType, types.FunctionType)):
+            raise TypeError(
+                f"state[{number}] is {value!r}, which holds nothing that changes; declare the object, list "
+                "or dict that the function reads it from"
+            )
+    return tuple(state)
 
 
 def _put_into_memory(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

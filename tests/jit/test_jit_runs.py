@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 
 import numpy as np
 import pytest
@@ -216,18 +217,25 @@ def test_many_captures_in_threads_at_once():
 
 def test_what_other_threads_make_and_write_is_no_part_of_a_capture():
     theirs, count = {"old": Tensor([1.0]).realize()}, Tensor([0.0]).realize()
+    go, done = threading.Lock(), threading.Lock()
+    go.acquire(), done.acquire()
 
-    def other(_):
-        theirs["new"] = theirs["old"] + 1
-        theirs["old"].assign(theirs["old"] * 3)
-        theirs["old"].grad = Tensor([5.0])
+    def other():
+        for _ in range(2):
+            go.acquire()
+            theirs["new"] = theirs["old"] + 1
+            theirs["old"].assign(theirs["old"] * 3)
+            theirs["old"].grad = Tensor([5.0])
+            done.release()
 
     @TinyJit
     def f(x):
-        in_threads(1, other)
+        go.release()
+        done.acquire()
         count.assign(count + 1)
         return x * 2
 
+    threading.Thread(target=other, daemon=True).start()
     results = [f(Tensor([float(call)])).item() for call in range(2)]
     assert not theirs["new"].is_realized
     replayed = [f(Tensor([float(call)])).item() for call in range(2, 5)]

@@ -6,13 +6,16 @@ tests/fuzz/test_jit.py has state of every kind in random programs; here is each 
 from __future__ import annotations
 
 import collections
+import io
 import itertools
 import logging
 import os
 import random
+import threading
 import time
 import types
 import warnings
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -107,6 +110,49 @@ def test_an_equal_number_of_another_type_in_a_longer_list(other):
         assert f(Tensor([1])).dtype is (Tensor([1]) + Tensor(held[50])).dtype
 
 
+def test_memory_that_is_read_like_a_file():
+    held = io.StringIO("1.0")
+    check(lambda: float(held.getvalue()), lambda n: (held.seek(0), held.write(str(n))))
+
+
+def test_a_method_that_a_library_calls():
+    class Scaled(nn.Module):
+        def __init__(self):
+            self.config = Config()
+
+        def forward(self, x):
+            alias = self.config
+            return x * alias.scale
+
+    model = Scaled()
+    f = TinyJit(lambda x: model(x))
+    for call in range(6):
+        model.config.scale = 1.0 + call // 3
+        assert f(Tensor([2.0])).item() == 2.0 * model.config.scale
+
+
+def test_a_method_whose_name_is_computed(config):
+    config.chosen = "twice"
+    Config.get_twice = lambda self: self.scale * 2
+    try:
+        check(lambda: getattr(config, "get_" + config.chosen)(), lambda n: setattr(config, "scale", n))
+    finally:
+        del Config.get_twice
+
+
+def test_what_is_set_on_a_new_object_is_not_read():
+    class Counted:
+        def __init__(self, count=0):
+            self.count = count
+
+    held = [Counted()]
+    f = TinyJit(lambda x: x * len([*held, Counted(2)]))
+    for call in range(6):
+        held[0].count = call
+        assert f(Tensor([1.0])).item() == 2.0
+    assert captures(f) == 1
+
+
 def test_the_environment(monkeypatch):
     monkeypatch.setenv("RATE_OF_A_TEST", "1")
     for read in (
@@ -183,30 +229,62 @@ def test_objects_that_come_and_go_do_not_count():
 # ---- what is refused ----
 
 HELD = iter([1.0] * 100)
+CLOCKS = [time.time]
 
 
 @pytest.mark.parametrize(
     ("read", "message"),
     [
         (random.random, r"Random.random\(\) draws a random number.*or use Tensor.rand"),
-        (lambda: random.gauss(0, 1), r"test_jit_state.py:\d+: Random.random\(\) draws a random number"),
+        (lambda: random.gauss(0, 1), r"test_jit_state.py:\d+: Random.gauss\(\) draws a random number"),
         (lambda: np.random.rand(), r"numpy.random draws a random number.*draw it outside and pass it"),
         (
             lambda: np.random.default_rng().random(),
             r"getrandbits\(\) draws a random|urandom\(\) draws a random",
         ),
+        (
+            lambda: datetime.now().microsecond,
+            r"`datetime.now`\(\) reads a clock.*pass the time as an argument",
+        ),
+        (lambda: CLOCKS[0](), r"`CLOCKS`\[0\] is time\(\), which reads a clock"),
         (time.time, r"time\(\) reads a clock.*pass the time as an argument"),
         (lambda: next(HELD), r"`HELD` is an iterator \(a list_iterator\).*call next\(\) outside"),
         (lambda: len(open(__file__).read()), r"open\(\) reads a file or the disk.*read it outside"),  # noqa: SIM115
         (lambda: os.stat(__file__).st_size, r"stat\(\) reads a file or the disk"),
     ],
-    ids=["random", "gauss", "numpy", "generator", "time", "next", "open", "stat"],
+    ids=["random", "gauss", "numpy", "generator", "datetime", "clocks", "time", "next", "open", "stat"],
 )
 def test_what_no_later_call_could_know_is_refused(read, message):
     f = TinyJit(lambda x: x * float(read()))
     f(Tensor([1.0]))
     with pytest.raises(JitError, match=message):
         f(Tensor([1.0]))
+
+
+def test_what_a_capture_did_not_run_or_another_thread_did_is_not_refused():
+    table: dict[str, int] = {}
+    go, done = threading.Lock(), threading.Lock()
+    go.acquire(), done.acquire()
+
+    def other():
+        for _ in range(2):
+            go.acquire()
+            random.random(), time.time()
+            done.release()
+
+    @TinyJit
+    def f(x):
+        if "size" not in table:
+            table["size"] = len(open(__file__).read())  # noqa: SIM115
+        go.release()
+        done.acquire()
+        return x + 1
+
+    threading.Thread(target=other, daemon=True).start()
+    clock, draw = time.time, vars(random.Random).get("random")
+    assert [f(Tensor([float(call)])).item() for call in range(4)] == [1.0, 2.0, 3.0, 4.0]
+    assert time.time is clock
+    assert vars(random.Random).get("random") is draw
 
 
 def test_a_function_that_asks_nothing_is_captured_at_once_and_not_watched():

@@ -507,4 +507,5 @@ NO_RULE: dict[Ops | str, str] = {
     ),
     **dict.fromkeys((Ops.MULTI, Ops.CONST, Ops.IOTA, Ops.COLLECTIVE), "the walk itself says how it lies"),
     **dict.fromkeys((Ops.SINK, Ops.NOOP), "it has no value"),
+    Ops.DEFERRED: "a call whose node is not made is in no graph",
 }

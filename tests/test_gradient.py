@@ -47,7 +47,7 @@ LATER = frozenset(
         Ops.LOAD,
         Ops.REDUCE,
     )
-    + (Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT, Ops.WMMA, Ops.SHUFFLE)
+    + (Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT, Ops.WMMA, Ops.SHUFFLE, Ops.DEFERRED)
 )
 
 

@@ -119,6 +119,7 @@ SHAPES: dict[Ops, ShapeRule] = {
     Ops.CONTIGUOUS: _first,
     Ops.DETACH: _first,
     Ops.FUNCTION: _first,
+    Ops.DEFERRED: lambda u, shapes: u.way.shapes[u.which],  # type: ignore[attr-defined]
     Ops.MULTI: _of_shards,
     Ops.COLLECTIVE: lambda u, shapes: u.arg.shape,
     Ops.ASSIGN: _first,

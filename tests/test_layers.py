@@ -229,7 +229,7 @@ def test_the_core_imports_no_extension(imports):
 def test_folders_that_compute_are_known_where_errors_are_explained(layers):
     """What fails there is no fault of a method's arguments. In device/ it may be: it looks up names."""
     computing = set(layers[layers.index("renderer") : layers.index("nn")]) - {"device", "tensor"}
-    assert computing == arguments._COMPUTE
+    assert computing == arguments.COMPUTING
 
 
 # ---- tests of the checker, on small packages ----

@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
+from ..engine.frames import PACKAGE
+from ..tensor.arguments import COMPUTING
 from .bytecode import is_own_file, is_user_code
 
 _RANDOM = (
@@ -150,20 +152,35 @@ def _patches() -> list[Patch]:
 
 
 def user_who_called(frame: types.FrameType) -> types.FrameType | None:
-    """The frame of the user's code that this is, or that called it through libraries only."""
+    """The frame of the user's code that this is, or that called it through libraries only.
+
+    What lazygrad calls where it computes, a device or an observer of the user's, is part of no function.
+    """
     at: types.FrameType | None = frame
     collectors = codes_of_collectors()
     while at is not None:
         if at.f_code in collectors:
             return None
         if is_user_code(at.f_code):
-            return at
+            return None if _is_of_the_engine(at) else at
         file = at.f_code.co_filename
         module = at.f_globals.get("__name__", "").partition(".")[0]
         if is_own_file(file) or file.startswith("<frozen importlib") or module in _HARMLESS:
             return None
         at = at.f_back
     return None
+
+
+def _is_of_the_engine(frame: types.FrameType) -> bool:
+    """Whether lazygrad called this code where it computes."""
+    at = frame.f_back
+    while at is not None:
+        file = at.f_code.co_filename
+        if is_own_file(file):
+            folder = file.removeprefix(PACKAGE).partition(os.sep)[0]
+            return folder in COMPUTING and folder != "jit"
+        at = at.f_back
+    return False
 
 
 def codes_of_collectors() -> set[types.CodeType]:

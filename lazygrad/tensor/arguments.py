@@ -19,8 +19,8 @@ from .argument_types import Contract, is_tensor, shown
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 #: The folders that compute what the graph of a method says, and the one that watches them.
-_COMPUTE = {"renderer", "runtime", "codegen", "direct", "gpu", "oracle", "tuning", "schedule", "sharding"}
-_COMPUTE |= {"programs", "report", "engine", "inspection", "jit"}
+COMPUTING = {"renderer", "runtime", "codegen", "direct", "gpu", "oracle", "tuning", "schedule", "sharding"}
+COMPUTING |= {"programs", "report", "engine", "inspection", "jit"}
 _RAISE = dis.opmap["RAISE_VARARGS"]
 #: How a Tensor prints itself; in an error its shape says enough.
 _REPR = re.compile(r"<Tensor <UOp \S+ (\(.*?\)) .*?> on \S+ with grad .*?>", re.DOTALL)
@@ -71,7 +71,7 @@ def _is_ours(trace: types.TracebackType) -> bool:
 
 def _computes(trace: types.TracebackType) -> bool:
     """Whether it failed where tensors are planned, compiled and run: that is no argument's fault."""
-    return os.path.relpath(trace.tb_frame.f_code.co_filename, _PACKAGE).split(os.sep)[0] in _COMPUTE
+    return os.path.relpath(trace.tb_frame.f_code.co_filename, _PACKAGE).split(os.sep)[0] in COMPUTING
 
 
 def _is_raised(trace: types.TracebackType) -> bool:

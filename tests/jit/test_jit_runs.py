@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 
 import numpy as np
 import pytest
 
 from lazygrad import Context, Device, Tensor, TinyJit
 from lazygrad.device import GlobalCounters
+from lazygrad.engine.realize import observe_kernels
 from lazygrad.schedule.plan import pass_observers
 from tests.helpers import in_threads, needs, often_switched
-from tests.jit.jit_support import arrays, as_eager, numbers
+from tests.jit.jit_support import arrays, as_eager, captures, numbers
 
 # ---- flags and output ----
 
@@ -246,3 +248,14 @@ def test_what_other_threads_make_and_write_is_no_part_of_a_capture():
 def test_arrays_helper():
     assert arrays({"a": [1, None]}) == {"a": [1, None]}
     assert Device.DEFAULT
+
+
+def test_what_the_engine_calls_may_read_a_clock():
+    """An observer, or a device that a user has written, is no part of the function."""
+    seen = []
+    with observe_kernels(lambda *ran: seen.append(time.perf_counter())):
+        f = TinyJit(lambda x: (x + 1).realize())
+        for call in range(4):
+            assert f(Tensor([float(call)])).item() == call + 1
+    assert captures(f) == 1
+    assert seen

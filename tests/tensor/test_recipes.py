@@ -77,6 +77,7 @@ NAMES: dict[str, Any] = {name: getattr(lazygrad, name) for name in lazygrad.__al
 NAMES |= {"Tensor": Tensor, "nn": nn, "lazygrad": lazygrad, "math": math, "inf": math.inf, "nan": math.nan}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_gives_the_same_however_often_it_is_run(name: str) -> None:
     given = set()

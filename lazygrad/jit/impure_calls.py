@@ -171,14 +171,17 @@ def user_who_called(frame: types.FrameType) -> types.FrameType | None:
     return None
 
 
+#: The folders that compute: none of them calls the function that is captured.
+_ENGINE = (COMPUTING | {"device"}) - {"jit"}
+
+
 def _is_of_the_engine(frame: types.FrameType) -> bool:
     """Whether lazygrad called this code where it computes."""
     at = frame.f_back
     while at is not None:
         file = at.f_code.co_filename
         if is_own_file(file):
-            folder = file.removeprefix(PACKAGE).partition(os.sep)[0]
-            return folder in COMPUTING and folder != "jit"
+            return file.removeprefix(PACKAGE).partition(os.sep)[0] in _ENGINE
         at = at.f_back
     return False
 

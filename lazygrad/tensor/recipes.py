@@ -97,7 +97,7 @@ def _valued(compute: Callable[..., Any], tensor: type, makes_new: bool) -> Calla
         way = _cached.get(signature, _ABSENT)
         if not way:
             new = signature if way is _ABSENT else None
-            way = sized_recipes.find(new) if new is not None and new[0] in _grown else None
+            way = sized_recipes.find(new) if new is not None and _first.get(name, _ABSENT) is None else None
             if way is None:
                 result = compute(*args, **kwargs)
                 if new is not None:
@@ -142,7 +142,10 @@ def _looking(compute: Callable[..., Any], tensor: type) -> Callable[..., Any]:
         way = _cached.get(signature, _ABSENT)
         if not way:
             new = signature if way is _ABSENT else None
-            way = sized_recipes.find(new) if is_value and new is not None and name in _grown else None
+            if is_value and new is not None and _first.get(name, _ABSENT) is None:
+                way = sized_recipes.find(new)
+            else:
+                way = None
             if way is None:
                 result = compute(*args, **kwargs)
                 if new is not None:
@@ -444,22 +447,21 @@ class _Method(NamedTuple):
         return results or None
 
 
-#: Method → the signature that it was first called with. How its sizes grow is asked from a second one on.
-_first: dict[str, tuple[Any, ...]] = {}
-#: The methods with a second one.
-_grown: set[str] = set()
+#: Method → the signature that it was first called with; None once it had another one. How its sizes grow is
+#: asked from then on.
+_first: Memo[str, tuple[Any, ...] | None] = Memo(1024)
 
 
 def _is_first(signature: tuple[Any, ...]) -> bool:
     """Whether a method was called with no other signature yet."""
     name = signature[0]
-    if name in _grown:
-        return False
-    first = _first.setdefault(name, signature)
-    if first == signature:
-        return True
+    first = _first.get(name, _ABSENT)
+    if first == _ABSENT:
+        first = _first.keep(name, signature)
+    if first is None or first == signature:
+        return first is not None
     sized_recipes.visit(first)
-    _grown.add(name)
+    _first[name] = None
     return False
 
 

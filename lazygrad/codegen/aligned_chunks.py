@@ -122,7 +122,7 @@ def in_chunks(
         ]
         walked = [[*own, *block] for own, block in zip(opts, blocks, strict=True)]
         made = _with_thread_chunks(found, walked, math.ceil(turns / longest))
-        if all(_is_possible(nest, own, target) for nest, own in zip(nests, made, strict=True)):
+        if all(_walks(nest, own, turns, target) for nest, own in zip(nests, made, strict=True)):
             return AlignedChunks(made, turns / longest)
     return AlignedChunks(_with_thread_chunks(found, opts, equal), equal) if equal > 1 else None
 
@@ -131,12 +131,14 @@ def _with_thread_chunks(cuts: Sequence[Cut], opts: Sequence[Sequence[Opt]], piec
     return [[*own, Opt(OptOps.THREAD, cut.axis, pieces)] for own, cut in zip(opts, cuts, strict=True)]
 
 
-def _is_possible(nest: UOp, opts: Sequence[Opt], target: Target) -> bool:
+def _walks(nest: UOp, opts: Sequence[Opt], turns: int, target: Target) -> bool:
+    """Whether the loop that is cut has so many turns: a further block is inside of blocks that it has."""
     try:
-        apply_opts(Loops.of(nest), opts, target)
+        loops = apply_opts(Loops.of(nest), opts, target)
     except KernelOptError:
         return False
-    return True
+    size = _thread(loops.toposort()).src[0]
+    return size.op is Ops.CONST and size.arg == turns
 
 
 def _shares(nest: UOp, opts: Sequence[Opt], target: Target) -> float:

@@ -137,8 +137,7 @@ def _walks(nest: UOp, opts: Sequence[Opt], turns: int, target: Target) -> bool:
         loops = apply_opts(Loops.of(nest), opts, target)
     except KernelOptError:
         return False
-    size = _thread(loops.toposort()).src[0]
-    return size.op is Ops.CONST and size.arg == turns
+    return bounds(_thread(loops.toposort()).src[0]) == (turns, turns)
 
 
 def _shares(nest: UOp, opts: Sequence[Opt], target: Target) -> float:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lazygrad import Context, Tensor
 from lazygrad.codegen import compile as compiling
+from lazygrad.codegen.aligned_chunks import in_chunks
 from lazygrad.codegen.compile import compile_kernel, stages
 from lazygrad.codegen.cost.estimate import estimate
-from lazygrad.codegen.lowering.lower import lower
+from lazygrad.codegen.lowering.lower import lower, lowered
+from lazygrad.codegen.nests import nests_of
+from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts
 from lazygrad.codegen.passes import PASSES
+from lazygrad.device import Device
 from lazygrad.ir import index
+from lazygrad.ir.args import AxisType
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.renderer.cstyle import OpenCLRenderer
 from lazygrad.renderer.python import PythonRenderer
+from lazygrad.schedule.graph.requested import Request
+from lazygrad.schedule.horizontal_fusion.joined_kernel import joined_kernel
+from lazygrad.schedule.what_if import Planned
 
 from .kernels import SEVEN, load, plain, reduce, sink, store
 
@@ -79,3 +89,18 @@ def test_estimates_may_be_symbolic():
     assert isinstance(found.bytes, UOp)
     assert index.evaluate(found.ops, {n: 7}) == 2 * 7 + 2
     assert index.evaluate(found.bytes, {n: 7}) == (2 * 7 + 2) * 4
+
+
+def test_nests_in_pieces_have_as_many_turns():
+    """625 turns of 32 elements, and 2,500 of 8: halves of both would end at 9,984 and at 10,000."""
+    target = replace(Device["CPU"].renderer.target, threads=2)
+    first = (Tensor.empty(20_000).exp() * 2).contiguous()
+    with Context(OPTS=""):  # planned as predicted
+        template = Planned(Request.of([(first + 1).exp().contiguous().uop]), fuse=True).template
+    both = [lowered(nest) for nest in nests_of(joined_kernel(template.kernels).ast)]
+    found = in_chunks(both, [[Opt(OptOps.UPCAST, 0, 32)], [Opt(OptOps.TILE, 0, 8)]], 2, target)
+    made = [] if found is None else zip(both, found.opts, strict=True)
+    for nest, opts in made:
+        nodes = apply_opts(Loops.of(nest), opts, target).toposort()
+        (size,) = [n.src[0].arg for n in nodes if n.op is Ops.RANGE and n.arg.kind is AxisType.THREAD]
+        assert size == 625

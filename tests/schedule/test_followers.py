@@ -87,25 +87,6 @@ def test_pieces_need_not_divide_the_turns(on_cores):
     assert_gelu(made, x.numpy() @ w.numpy().T)
 
 
-def test_a_loop_that_has_blocks_is_cut_where_all_others_are():
-    """625 turns of 32 elements, and 2,500 of 8: halves of both would end at 9,984 and at 10,000."""
-    y = (memory(20_000).exp() * 2).contiguous()
-    template = Planned(Request.of([(y + 1).exp().contiguous().uop]), fuse=True).template
-    both = [lowered(nest) for nest in nests_of(joined_kernel(template.kernels).ast)]
-    opts = [[Opt(OptOps.UPCAST, 0, 32)], [Opt(OptOps.TILE, 0, 8)]]
-    found = in_chunks(both, opts, 2, cores())
-    assert (
-        found is None or len({turns_of(nest, own) for nest, own in zip(both, found.opts, strict=True)}) == 1
-    )
-
-
-def turns_of(nest: UOp, opts: list[Opt]) -> int:
-    """How many turns the loop has that is cut."""
-    nodes = apply_opts(Loops.of(nest), opts, cores()).toposort()
-    (loop,) = [node for node in nodes if node.op is Ops.RANGE and node.arg.kind is AxisType.THREAD]
-    return loop.src[0].arg
-
-
 @pytest.mark.usefixtures("on_cores")
 @pytest.mark.parametrize("check", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_step_of_decoding_writes_and_attends_in_one_kernel(check):

@@ -13,7 +13,7 @@ from ....ir.nest import closed_ranges, stage_stores
 from ....ir.ops import Ops
 from ....ir.rewrite import transform
 from ....ir.uop import UOp
-from ....ir.walks import has_op, of_op
+from ....ir.walks import of_op
 from ....target import Target
 from .actions import Opt, OptOps, opt, require
 from .loops import Axis, Loops
@@ -68,7 +68,7 @@ def without_rows(loops: Loops, axis: Axis) -> Loops:
 def all_inline(loops: Loops) -> tuple[Loops, list[Opt]]:
     """The loops without any row that is kept, and the Opts that make them so."""
     opts = []
-    for axis in loops.axes if has_op(loops.sink.toposort(), Ops.STAGE) else ():
+    for axis in loops.axes:
         if rows_along(loops, axis):
             opts.append(Opt(OptOps.INLINE, axis.number))
             loops = without_rows(loops, axis)

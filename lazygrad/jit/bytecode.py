@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import dis
 import functools
+import glob
 import itertools
 import os
+import re
 import types
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from ..engine.frames import PACKAGE
@@ -214,7 +217,34 @@ _ASKING = _BY_NAME | {"vars", "dir", "asdict", "astuple", "getmembers", "copy", 
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 #: What lazygrad itself calls; they ask for the time when they compile a kernel, for one.
 _OWN_LIBRARIES = ("numpy", "llvmlite", "pyopencl", "pytools")
-_SITE = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+
+
+@functools.lru_cache(4096)
+def _recorded_in(folder: str) -> frozenset[str]:
+    """What installers have put into a folder, by the records that they leave there
+    (https://packaging.python.org/specifications/recording-installed-packages).
+    """
+    names = set[str]()
+    for record in glob.iglob(os.path.join(glob.escape(folder), "*.dist-info", "RECORD")):
+        with suppress(OSError), open(record, encoding="utf-8", errors="replace") as lines:
+            names.update(re.split("[/,]", line, maxsplit=1)[0] for line in lines)
+    return frozenset(names)
+
+
+@functools.lru_cache(4096)
+def _package_of(file: str) -> str | None:
+    """The installed package that has a file; None where it is of none, as what stands beside packages is."""
+    below, folder = file, os.path.dirname(file)
+    while folder != below:
+        name, is_site = os.path.basename(below), os.path.basename(folder) in _SITES
+        if is_site or name in _recorded_in(folder):
+            return name
+        below, folder = folder, os.path.dirname(folder)
+    return None
+
+
+#: Whose files are all installed ones: no record is read.
+_SITES = ("site-packages", "dist-packages")
 
 
 def is_user_code(code: types.CodeType) -> bool:
@@ -224,7 +254,7 @@ def is_user_code(code: types.CodeType) -> bool:
 
 def is_installed(file: str) -> bool:
     """Whether it is a file of an installed package."""
-    return any(part in file for part in _SITE)
+    return _package_of(file) is not None
 
 
 def in_own_mode(call: Any) -> Any:
@@ -243,6 +273,5 @@ def is_own_file(file: str) -> bool:
 def _is_user_file(file: str) -> bool:
     if file.startswith((PACKAGE, "<frozen", "<__array_function__")):
         return False
-    if any(part in file for part in _SITE):
-        return not any(f"{part}{name}{os.sep}" in file for part in _SITE for name in _OWN_LIBRARIES)
-    return not file.startswith(_STDLIB)
+    package = _package_of(file)
+    return not file.startswith(_STDLIB) if package is None else package not in _OWN_LIBRARIES

@@ -1,10 +1,15 @@
-"""What lazygrad itself asks of libraries during a capture is no part of the function."""
+"""What libraries ask during a capture is no part of the function: those that lazygrad calls, and installed ones."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+
+import pytest
+
+from lazygrad import Tensor, TinyJit
+from tests.jit.jit_support import captures
 
 SCRIPT = """
 from lazygrad import Context, Tensor, TinyJit, nn
@@ -38,3 +43,26 @@ def test_the_place_of_the_cache_is_asked_in_the_middle_of_a_schedule(tmp_path):
     command = [sys.executable, "-c", SCRIPT]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert done.stdout.endswith("done\n"), done.stderr
+
+
+MODULE = """
+rate = 2.0
+
+def scaled(x):
+    return x * rate
+"""
+
+
+@pytest.mark.parametrize("name", ["package/__init__.py", "module.py", "own.py"])
+def test_what_was_installed_to_any_folder_is_a_library(name, tmp_path):
+    """By `pip install --target`, for one: what stands beside it, as a handler in the cloud does, is the user's."""
+    (tmp_path / "both-1.0.dist-info").mkdir()
+    (tmp_path / "both-1.0.dist-info" / "RECORD").write_text("package/__init__.py,,\nmodule.py,sha256=1,40\n")
+    scope = {}
+    exec(compile(MODULE, tmp_path / name, "exec"), scope)
+    scaled = scope["scaled"]
+    f = TinyJit(lambda x: scaled(x))
+    assert [f(Tensor([1.0])).item() for _ in range(3)] == [2.0] * 3
+    scope["rate"] = 3.0
+    assert f(Tensor([1.0])).item() == (3.0 if name == "own.py" else 2.0)
+    assert captures(f) == (2 if name == "own.py" else 1)

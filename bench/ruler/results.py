@@ -12,6 +12,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from lazygrad.runtime._measured import processor_name
+
 from .trees import ROOT, commit_of
 
 FOLDER = ROOT / "bench" / "results"
@@ -19,9 +21,7 @@ FOLDER = ROOT / "bench" / "results"
 
 def processor() -> str:
     """LLVM's name of this processor, such as znver3."""
-    import llvmlite.binding as llvm
-
-    return str(llvm.get_host_cpu_name())
+    return processor_name()
 
 
 def path_of(name: str) -> Path:

@@ -11,6 +11,7 @@ from ..device import CompileError, Compiler, DeviceError, lock_across_fork
 from ..locks import in_main_thread
 from ..renderer.llvmir import UNOPTIMIZED
 from ..target import Processor
+from ..target.measured import named
 from ..threads import NoThread, Working
 from ._mappings import check_space
 
@@ -113,6 +114,12 @@ def _parsed(llvm: Any, source: str) -> Any:
     except RuntimeError as error:
         raise CompileError("LLVM refuses this kernel", source, str(error)) from None
     return module
+
+
+def host_processor(llvm: Any) -> tuple[str, Any]:
+    """This machine's processor as LLVM names those, and its features: name → whether it is there."""
+    features = llvm.get_host_cpu_features()
+    return named(llvm.get_host_cpu_name(), [name for name, there in features.items() if there]), features
 
 
 def version_of(llvm: Any) -> str:

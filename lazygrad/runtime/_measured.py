@@ -17,7 +17,7 @@ from ..device import DeviceError, lock_across_fork
 from ..target import KNOWN
 from ..target.measured import BadRow, Row, nearest, shipped_row
 from ._cache import default_path
-from ._llvm import llvmlite_binding
+from ._llvm import host_processor, llvmlite_binding
 from ._trust import make_private
 
 #: A longer file is none of ours.
@@ -67,7 +67,7 @@ def forget() -> None:
 def processor_name() -> str:
     """This machine's processor as LLVM calls it, without starting a compiler; "" where there is no LLVM."""
     try:
-        return str(llvmlite_binding().get_host_cpu_name())
+        return host_processor(llvmlite_binding())[0]
     except DeviceError:
         return ""
 

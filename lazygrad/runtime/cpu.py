@@ -23,7 +23,7 @@ from ..target import Processor
 from . import _replay, _scratch
 from ._cache import diskcache_get, diskcache_put
 from ._host import HostAllocator
-from ._llvm import CodeGenerator, llvm_lock, llvmlite_binding, on_own_thread, version_of
+from ._llvm import CodeGenerator, host_processor, llvm_lock, llvmlite_binding, on_own_thread, version_of
 from ._mappings import check_room, check_space
 from ._native import host_target, native_copy, native_program, native_replay, requested_processor
 
@@ -54,14 +54,11 @@ class LLVMCompiler(CodeGenerator):
         with llvm_lock:
             llvm.initialize_native_target()
             llvm.initialize_native_asmprinter()
-            self.name, words = llvm.get_host_cpu_name(), ""
-            self.cpu = self.name
+            words = ""
             if asked is None:
-                found = llvm.get_host_cpu_features()
-                self.features, words = (
-                    frozenset(name for name, there in found.items() if there),
-                    found.flatten(),
-                )
+                self.name, found = host_processor(llvm)
+                self.cpu, words = self.name, found.flatten()
+                self.features = frozenset(name for name, there in found.items() if there)
             else:
                 self.name, self.cpu, self.features = asked[0], asked[1].cpu, asked[1].features
             #: What the code depends on: the processor's name, its features, LLVM's version.

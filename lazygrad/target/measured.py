@@ -229,14 +229,32 @@ def shipped_row(name: str) -> Row | None:
 #: neighbours do.
 FAMILIES = (
     ("znver1", "znver2", "znver3", "znver4", "znver5"),
-    ("haswell", "broadwell", "skylake", "icelake-client", "tigerlake", "alderlake", "raptorlake",
-     "meteorlake", "arrowlake"),
+    ("haswell", "broadwell", "skylake", "icelake-client", "tigerlake", "rocketlake", "alderlake",
+     "raptorlake", "meteorlake", "arrowlake"),
     ("skylake-avx512", "cascadelake", "cooperlake", "icelake-server", "sapphirerapids", "emeraldrapids",
-     "graniterapids"),
+     "graniterapids", "diamondrapids"),
     ("neoverse-n1", "neoverse-n2", "neoverse-n3"),
     ("neoverse-v1", "neoverse-v2", "neoverse-v3"),
     ("apple-m1", "apple-m2", "apple-m3", "apple-m4", "apple-m5"),
 )  # fmt: skip
+
+
+#: Instructions, as LLVM calls them → the first processor that has them, of a family that kept them; the
+#: newest first.
+_FIRST_WITH = (("prefetchi amx-tile", "graniterapids"), ("amx-tile", "sapphirerapids"))
+
+
+def named(name: str, features: Collection[str]) -> str:
+    """The name of a processor that says it is `name` and has these features.
+
+    A hypervisor may show the model of one processor with the instructions of a later one: LLVM calls that by
+    the model, but code for it, and how fast that is, goes by what the processor is.
+    """
+    for words, first in _FIRST_WITH:
+        if all(word in features for word in words.split()):
+            family, since = _position(first)
+            return name if name in family[since:] else first
+    return name
 
 
 def nearest(name: str, known: Collection[str]) -> str:

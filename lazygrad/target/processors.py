@@ -148,6 +148,9 @@ PROCESSORS = {
     "emeraldrapids": _x86(
         "x86-64-v4", replace(_GOLDEN_COVE, loads=2), 48 * _K, 2 * _M, memory=_EMERALD_RAPIDS
     ),
+    "graniterapids": _x86(
+        "x86-64-v4", replace(_GOLDEN_COVE, loads=2), 48 * _K, 2 * _M, memory=_EMERALD_RAPIDS
+    ),
     # arm
     "neoverse-n1": _arm(Core(add=2, multiply=3, multiply_add=2), 64 * _K, 1 * _M),
     "neoverse-v1": _arm(_NEOVERSE_V, 64 * _K, 1 * _M),

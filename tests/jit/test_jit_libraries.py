@@ -1,4 +1,4 @@
-"""What libraries ask during a capture is no part of the function: those that lazygrad calls, and installed ones."""
+"""What libraries ask during a capture is no part of the function: lazygrad's own, and what is installed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def scaled(x):
 
 @pytest.mark.parametrize("name", ["package/__init__.py", "module.py", "own.py"])
 def test_what_was_installed_to_any_folder_is_a_library(name, tmp_path):
-    """By `pip install --target`, for one: what stands beside it, as a handler in the cloud does, is the user's."""
+    """By `pip install --target`, for one: what stands beside it, as a handler in a cloud, is the user's."""
     (tmp_path / "both-1.0.dist-info").mkdir()
     (tmp_path / "both-1.0.dist-info" / "RECORD").write_text("package/__init__.py,,\nmodule.py,sha256=1,40\n")
     scope = {}

@@ -7,7 +7,17 @@ import json
 import pytest
 
 from lazygrad.target import PROCESSORS, measured
-from lazygrad.target.measured import GROUPS, SHIPPED, VERSION, BadRow, Figure, Row, nearest, shipped_row
+from lazygrad.target.measured import (
+    GROUPS,
+    SHIPPED,
+    VERSION,
+    BadRow,
+    Figure,
+    Row,
+    named,
+    nearest,
+    shipped_row,
+)
 
 FIGURES = {name: {key: [2.5, 0.25] for key in group.keys} for name, group in GROUPS.items()}
 HEAD = {
@@ -109,6 +119,22 @@ def test_a_row_that_ships_is_whole(name):
 
 def test_a_row_of_the_machine_at_hand_ships():
     assert "znver3" in SHIPPED
+
+
+@pytest.mark.parametrize(
+    ("name", "features", "what"),
+    [
+        ("rocketlake", "avx512f amx-tile amx-int8 prefetchi", "graniterapids"),  # seen on a rented machine
+        ("icelake-server", "avx512f amx-tile", "sapphirerapids"),
+        ("emeraldrapids", "avx512f amx-tile", "emeraldrapids"),
+        ("emeraldrapids", "avx512f amx-tile prefetchi", "graniterapids"),
+        ("diamondrapids", "avx512f amx-tile prefetchi", "diamondrapids"),
+        ("rocketlake", "avx512f", "rocketlake"),
+        ("znver5", "avx512f prefetchi", "znver5"),
+    ],
+)
+def test_a_processor_that_shows_the_model_of_an_older_one_is_known_by_its_instructions(name, features, what):
+    assert named(name, features.split()) == what
 
 
 @pytest.mark.parametrize(

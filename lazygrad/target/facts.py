@@ -94,6 +94,7 @@ class Core:
     issued     instructions of any kind that start in a cycle
     arithmetic, products, loads, stores   of these, on whole vectors: any arithmetic, multiplications and
                multiply-adds, loads, stores
+    lane_loads  loads of one element: where whole vectors are loaded by halves, more than of these
     add, multiply, multiply_add   cycles until the result of one, on floats, can be added to, or multiplied
 
     What follows is in instructions on vectors, as long as whole ones take:
@@ -111,6 +112,7 @@ class Core:
     arithmetic: float = 2.0
     products: float = 2.0
     loads: float = 2.0
+    lane_loads: float = 2.0
     stores: float = 1.0
     add: float = 4.0
     multiply: float = 4.0

@@ -103,9 +103,9 @@ _LEVELS = {
 }
 _K, _M = 1 << 10, 1 << 20
 #: Golden Cove, with vectors of 32 bytes.
-_GOLDEN_COVE = Core(loads=3, add=3)
+_GOLDEN_COVE = Core(loads=3, lane_loads=3, add=3)
 #: A product is begun before the sum that it is added to is there.
-_NEOVERSE_V = Core(arithmetic=4, products=4, loads=3, add=2, multiply=3, multiply_add=2)
+_NEOVERSE_V = Core(arithmetic=4, products=4, loads=3, lane_loads=3, add=2, multiply=3, multiply_add=2)
 
 #: Measured: sums of 16 and of 64 MB; products of 56 MB of rows of 1,152 bytes, one row or four at a time;
 #: products of 60 matrices in blocks of 4 bits, asked for 0.5 to 64 KB ahead.
@@ -156,7 +156,7 @@ PROCESSORS = {
     "neoverse-v1": _arm(_NEOVERSE_V, 64 * _K, 1 * _M),
     "neoverse-v2": _arm(_NEOVERSE_V, 64 * _K, 2 * _M),
     # apple: the faster of their two kinds of cores
-    "apple-m1": _arm(Core(arithmetic=4, products=4, loads=3, add=3), 128 * _K, 12 * _M),
+    "apple-m1": _arm(Core(arithmetic=4, products=4, loads=3, lane_loads=3, add=3), 128 * _K, 12 * _M),
     "apple-m2": _arm(_PLAIN, 128 * _K, 16 * _M),
     "apple-m3": _arm(_PLAIN, 128 * _K, 16 * _M),
     "apple-m4": _arm(_PLAIN, 128 * _K, 16 * _M),

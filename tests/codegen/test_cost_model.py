@@ -98,6 +98,22 @@ def test_more_lines_than_a_set_has_are_waited_for_in_each_turn():
     assert cycles(gathered(4096, 8), TARGET) < 1.5 * cycles(gathered(4096 + 64, 8), TARGET)
 
 
+def test_what_shares_half_of_the_sets_is_too_much_for_them():
+    """32 rows of 2 KB: a first cache of 32 KB has 8 lines for each place of a page, so 16 of such rows."""
+    scattered = {parts: cycles(gathered(2048, parts), TARGET) for parts in (16, 32)}
+    assert scattered[32] > 3 * cycles(gathered(2048 + 64, 32), TARGET)
+    assert scattered[16] < 1.5 * cycles(gathered(2048 + 64, 16), TARGET)
+
+
+def test_lanes_are_loaded_one_by_one_while_half_a_vector_is():
+    """A core that takes a cycle for a whole vector begins two loads of one element in it."""
+    target = replace(TARGET, core=replace(TARGET.core, loads=1.0, lane_loads=2.0, issued=8.0))
+    vectors, lanes = Loop(100), Loop(100)
+    vectors.load(8)
+    lanes.load_lanes(8)
+    assert issued([vectors], target) == 2 * issued([lanes], target) == 800
+
+
 def test_computing_and_fetching_go_on_together():
     loops = walked(1 << 22)
     most = max(issued(loops, TARGET), *fetched(loops, TARGET))

@@ -106,8 +106,9 @@ def test_a_batch_is_cut_into_pieces_for_the_cores(examples: int, pieces: int) ->
 
 
 def test_pieces_do_each_matrix_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    renderer = Device["CPU"].renderer  # whose cores take turns, where there are fewer
-    monkeypatch.setattr(renderer, "target", replace(renderer.target, threads=2))
+    renderer = Device["CPU"].renderer  # whose cores take turns, where there are fewer, and wake at once
+    target = replace(renderer.target, threads=2, launch=replace(renderer.target.launch, fork=100.0))
+    monkeypatch.setattr(renderer, "target", target)
     a = data(301, 8, 8, seed=3) + 4 * np.eye(8, dtype=np.float32)
     found = Tensor(a, device="CPU").inv()
     assert all(k.spec.thread_chunks > 1 for k in found.kernels() if k.name.startswith("lu"))

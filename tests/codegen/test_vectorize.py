@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from lazygrad import Tensor
 from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts
 from lazygrad.codegen.vectorizing.vectorize import vectorize
@@ -13,6 +16,7 @@ from lazygrad.ir.args import AxisType
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp, Variable
+from lazygrad.ir.walks import of_op
 from lazygrad.oracle.evaluate import evaluate
 from lazygrad.target import Target
 from tests.helpers import needs
@@ -296,3 +300,15 @@ def test_symbolic_rows():
     for value in (1, 7, 16, 40):
         assert agrees(kernel, "PYTHON", [padto(0, 4), upcast(0, 4)], 0, {"n": value})
         assert agrees(kernel, "CPU", None, 0, {"n": value})
+
+
+@pytest.mark.parametrize("is_window", [True, False])
+def test_a_window_that_wraps_around_is_no_gather(is_window):
+    """Its lanes lie beside two places: as vectors they take half as long as an instruction for each lane."""
+    target = replace(CPU, vector_bytes=64, has_masks=True, has_gathers=True)
+    x = Tensor.arange(64).float().contiguous()
+    y = x.roll(1) if is_window else x[Tensor.arange(64).contiguous()]
+    ast = (x * x + y * 3 + x.sqrt()).schedule()[-1].ast
+    kernel = vectorize(apply_opts(lower(ast), [upcast(0, 16)], target), target)
+    wide = [node for node in of_op(kernel.toposort(), Ops.INDEX) if node.src[1].dtype.count > 1]
+    assert bool(wide) is not is_window

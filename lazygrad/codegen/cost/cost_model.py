@@ -41,6 +41,7 @@ class Loop:
     """How often a loop turns, and what one turn does besides inner loops.
 
     issued        all instructions; of these arithmetic on vectors, products among that, loads and stores
+    lane_loads    loads of one element, as for a lane from an address of its own
     accumulators  the registers that each turn adds to
     waits         cycles from one turn's sum to the next one's
     lost          cycles in which nothing is done
@@ -54,6 +55,7 @@ class Loop:
     arithmetic: float = 0.0
     products: float = 0.0
     loads: float = 0.0
+    lane_loads: float = 0.0
     stores: float = 0.0
     accumulators: float = 0.0
     waits: float = 0.0
@@ -89,6 +91,10 @@ class Loop:
     def load(self, count: float) -> None:
         self.issued += count
         self.loads += count
+
+    def load_lanes(self, count: float) -> None:
+        self.issued += count
+        self.lane_loads += count
 
     def store(self, count: float) -> None:
         self.issued += count
@@ -172,12 +178,12 @@ class Traffic:
     def jumps(self, inside: Sequence[Loop], memory: Memory, lines: float) -> float:
         """How often its place goes on to another line of the same set: not more often than to a line.
 
-        These drive each other out, and come when they are asked for. More parts than a set has lines do so in
-        each turn.
+        These drive each other out, and come when they are asked for. More parts than fit into the sets that
+        they share do so in each turn.
         """
         alike, line = memory.aliasing, memory.line
         turning = [loop for loop in inside if loop.iterations > 1]
-        if self.spread and self.spread % alike == 0 and self.chunks > memory.sizes[0] / alike:
+        if self.spread and self.chunks * math.gcd(self.spread, alike) > memory.sizes[0]:
             return self.chunks * math.prod([loop.iterations for loop in turning if self.steps.get(loop)])
         while turning and 0 < abs(self.steps.get(turning[0], 0)) * self.item * turning[0].iterations <= line:
             del turning[0]  # it stays in a line
@@ -226,7 +232,7 @@ def _iteration(loop: Loop, target: Target) -> float:
         loop.issued / core.issued,
         loop.arithmetic / core.arithmetic,
         loop.products / core.products,
-        loop.loads / core.loads,
+        loop.loads / core.loads + loop.lane_loads / core.lane_loads,
         loop.stores / core.stores,
         loop.waits,
     )

@@ -48,6 +48,7 @@ from ..expressions.lanes import (
 )
 from ..expressions.narrow import NARROW
 from ..expressions.ranges import IN_REGISTERS, index_nodes
+from ..legalizing.words import split_index
 from ..linearizing.separate_loops import any_shared, separate_loops
 from .borders import split_borders
 from .choose_lanes import choose_lanes
@@ -358,9 +359,13 @@ class _Expander:
             zero = broadcast(UOp.const(scalar, 0), lanes)
             loaded = gathered([UOp(Ops.LOAD, scalar, (place,)) for place in together])
             return UOp(Ops.WHERE, zero.dtype, (broadcast(valid, lanes), loaded, zero))
-        if self.gathers and step is None and scalar in _GATHERED and access.node.src[0].op is not Ops.STAGE:
-            return UOp(Ops.LOAD, scalar.vec(lanes), (access.of_lanes(lanes),))
         places = [access.at_lane(k) for k in range(lanes)]
+        # Lanes at constant distances from few places, as a window that wraps around has them, are vectors to
+        # the compiler: a gather takes twice as long.
+        is_spread = 2 * len({split_index(place.src[1])[0] for place in places}) > lanes
+        may_gather = self.gathers and step is None and scalar in _GATHERED and is_spread
+        if may_gather and access.node.src[0].op is not Ops.STAGE:
+            return UOp(Ops.LOAD, scalar.vec(lanes), (access.of_lanes(lanes),))
         return gathered(
             [
                 UOp.const(scalar, 0) if place.src[2:] == (FALSE,) else UOp(Ops.LOAD, scalar, (place,))

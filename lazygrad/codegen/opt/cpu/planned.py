@@ -57,7 +57,10 @@ def planned(facts: Facts, target: Target, at_once: AtOnce, rounds: RowBlocks | N
             count *= at_once[own] if apart else vectors
         if apart and lanes is not None and access.node.op is Ops.LOAD and facts.is_window(access, lanes):
             count /= 2
-        (loop.load if access.node.op is Ops.LOAD else loop.store)(count)
+        if access.node.op is Ops.LOAD:
+            (loop.load if own in moved and not apart else loop.load_lanes)(count)
+        else:
+            loop.store(count)
         loop.issued += core.scalar * count  # where it is
         if apart:
             loop.compute(count)  # they are put into vectors, or taken out of them

@@ -25,7 +25,7 @@ from .legalizing.split_lanes import split_lanes
 from .legalizing.widths import choose_width
 from .legalizing.words import pack_bits
 from .linearizing.linearize import linearize
-from .linearizing.nest_sums import compensate, nest_sums
+from .linearizing.nest_sums import compensate, end_late, nest_sums
 from .linearizing.nontemporal import store_past_caches
 from .linearizing.prefetch import insert_prefetches
 from .linearizing.report_checks import report_checks
@@ -159,6 +159,9 @@ PASSES = [
          asks=frozenset((Ops.REDUCE, Ops.STAGE))),
     Pass("linearize", lambda sink, job: linearize(sink, job.renderer, job.buffers), LINEAR,
          "a list in the order of writing; every loop is closed", shapes=True),
+    Pass("end sums late", lambda uops, job: end_late(uops, job.renderer.target), LINEAR,
+         "of sums that fill the registers half end their blocks half a block later",
+         shapes=True, asks=frozenset((Ops.ASSIGN,))),
     Pass("compensate sums", lambda uops, job: compensate(uops), LINEAR,
          "a running sum of floats takes back what its additions round", shapes=True,
          asks=frozenset((Ops.SCAN,))),

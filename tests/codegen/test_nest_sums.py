@@ -10,7 +10,7 @@ import pytest
 
 from lazygrad import Tensor
 from lazygrad.codegen.linearizing.linearize import linearize
-from lazygrad.codegen.linearizing.nest_sums import nest_sums
+from lazygrad.codegen.linearizing.nest_sums import end_late, nest_sums
 from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts
 from lazygrad.codegen.passes import legalize
@@ -111,7 +111,7 @@ def tile_program(size):
     scheduled = apply_opts(Loops.of(kernel), opts, target)
     renderer = LLVMRenderer(target)
     made = legalize(nest_sums(vectorize(scheduled, target), target), renderer)
-    return linearize(made, renderer)
+    return end_late(linearize(made, renderer), target)
 
 
 def _product(size):

@@ -123,7 +123,7 @@ def _is_scalar(u: UOp) -> bool:
 
 
 def _once_in_a_loop(u: UOp) -> bool:
-    """Whether a branch is taken in one turn of a loop: what it holds counts once (`late_sums`)."""
+    """Whether a branch is taken in one turn of a loop: what it holds counts once (`end_late`)."""
     return u.op is Ops.IF and u.src[0].op is Ops.CMPEQ and u.src[0].src[0].op is Ops.RANGE
 
 

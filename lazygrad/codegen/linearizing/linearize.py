@@ -22,7 +22,6 @@ from typing import Any
 
 from ...dtype import DType, PtrDType, dtypes
 from ...ir.args import Filled
-from ...ir.index import bounds
 from ...ir.linear import LinearWriter, is_declared
 from ...ir.nest import (
     Block,
@@ -41,7 +40,7 @@ from ...ir.uop import UOp
 from ...ir.walks import has_op, of_op
 from ..legalizing.products import is_of_warps
 from ..opt.grids import grids
-from .nest_sums import Chain, is_float_sum, late_sums
+from .nest_sums import is_float_sum
 
 
 def linearize(sink: UOp, renderer: Any = None, arguments: Iterable[UOp] = ()) -> list[UOp]:
@@ -75,8 +74,6 @@ class _Writer(LinearWriter):
         self.updates: dict[UOp, list[UOp]] = {}  # STORE → what it changes, and what becomes of that
         self.deferred: set[UOp] = set()  # all of these, which are written in the STORE's branch
         self.running: dict[UOp, UOp] = {}  # SCAN that adds floats → its accumulator
-        self.late: dict[UOp, Chain] = {}  # level of a late sum → all its levels
-        self.late_in: dict[UOp, list[UOp]] = {}  # loop → the levels that end their blocks in the middle of it
 
     def program(self, sink: UOp, arguments: Iterable[UOp]) -> list[UOp]:
         nodes = sink.toposort()
@@ -97,11 +94,6 @@ class _Writer(LinearWriter):
         body = loop_nest(sink)
         if grid:
             grids().guard(body)
-        if self.renderer is not None and has_op(nodes, Ops.REDUCE):
-            for chain in late_sums(body, nodes, self.renderer.target):
-                self.late.update(dict.fromkeys(chain, chain))
-                for level in chain:
-                    self.late_in.setdefault(level.src[1], []).append(level)
         self.block(body)
         return self.listed()
 
@@ -186,10 +178,7 @@ class _Writer(LinearWriter):
         if loop is None:
             raise RuntimeError("the kernel's body is no loop")
         for reduce in block.opens:
-            levels = self.late.get(reduce, (reduce,))
-            if reduce is levels[-1]:
-                for level in levels:
-                    self.start(level, reduce)
+            self.start(reduce)
         self.emit(self.loop(loop))
 
     def loop(self, loop: UOp) -> UOp:
@@ -199,11 +188,11 @@ class _Writer(LinearWriter):
             made = self.made[loop] = UOp(Ops.RANGE, loop.dtype, (start, self.read(loop.src[0])), loop.arg)
         return made
 
-    def start(self, reduce: UOp, whole: UOp) -> None:
-        """The accumulator of a REDUCE or SCAN, a level of `whole`, with the value that changes nothing."""
+    def start(self, reduce: UOp) -> None:
+        """The accumulator of a REDUCE or SCAN, with the value that changes nothing."""
         start = start_value(reduce.arg, reduce.dtype.scalar())
         initial = self.declare(_same_in_all_lanes(reduce.dtype, start))
-        closed = closed_ranges(whole) or scan_ranges(whole)
+        closed = closed_ranges(reduce) or scan_ranges(reduce)
         ranges = [self.loop(r) for r in closed if r.src[0] in self.made or is_declared(r.src[0])]
         self.made[reduce] = self.accumulator(initial, ranges)
         if reduce.op is Ops.SCAN and is_float_sum(reduce):
@@ -220,19 +209,10 @@ class _Writer(LinearWriter):
                 continue
             if is_of_warps(reduce.src[0]):
                 continue
-            if reduce is not self.late.get(reduce, (reduce,))[0]:
-                continue  # added to in the loop of the level below
             self.assign(self.made[reduce], reduce.arg, self.made[reduce], self.read(reduce.src[0]))
         if self.matrices:
             self.add_matrices([reduce for reduce in block.closes if is_of_warps(reduce.src[0])])
-        late = self.late_in.get(block.range, []) if block.range is not None else []
-        below = [level for level in late if level is not self.late[level][-1]]
-        if below:
-            self.end_blocks(below)
         self.emit(UOp(Ops.ENDRANGE, dtypes.void, (self.made[block.range],)))  # type: ignore[index]
-        for level in late:
-            if level not in below:
-                self.add_levels(self.late[level])
 
     def add_matrices(self, reduces: list[UOp]) -> None:
         """Each WMMA once, for all the sums of a thread that it adds to."""
@@ -252,28 +232,6 @@ class _Writer(LinearWriter):
             for product in listed:
                 words = [self.read(word) for word in product.src]
                 self.emit(UOp(Ops.WMMA, dtypes.void, (*accumulators, *words), product.arg))
-
-    def end_blocks(self, levels: list[UOp]) -> None:
-        """In the middle of a loop, late sums are added to their next level, and begin anew."""
-        loop = levels[0].src[1]
-        middle = UOp(Ops.CONST, loop.dtype, (), bounds(loop.src[0])[1] // 2 - 1)
-        condition = self.emit(UOp(Ops.CMPEQ, dtypes.bool, (self.made[loop], middle)))
-        opened = self.emit(UOp(Ops.IF, dtypes.void, (condition,)))
-        for level in levels:
-            chain = self.late[level]
-            accumulator, total = self.made[level], self.made[chain[chain.index(level) + 1]]
-            added = self.emit(UOp(Ops.ADD, level.dtype, (total, accumulator)))
-            self.emit(UOp(Ops.ASSIGN, level.dtype, (total, added)))
-            zero = self.declare(_same_in_all_lanes(level.dtype, start_value(Ops.ADD, level.dtype.scalar())))
-            self.emit(UOp(Ops.ASSIGN, level.dtype, (accumulator, zero)))
-        self.emit(UOp(Ops.ENDIF, dtypes.void, (opened,)))
-
-    def add_levels(self, chain: Chain) -> None:
-        """After its loops a late sum is what each of its levels has."""
-        value = self.made[chain[0]]
-        for level in chain[1:]:
-            value = self.emit(UOp(Ops.ADD, level.dtype, (value, self.made[level])))
-        self.made[chain[-1]] = value
 
     def carry(self, scan: UOp) -> None:
         """What the next turn of a SCAN begins with."""

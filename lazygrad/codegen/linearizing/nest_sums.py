@@ -20,7 +20,7 @@ but not what tensor cores add up, many products at a time: registers are full of
 
 Where blocks do not divide a loop, the last one is shorter: the end of its loop is computed.
 
-Some sums of sums are added up half a block later than the others (between nest and list, `late_sums`).
+Some sums of sums are added up half a block later than the others (`end_late`, form 7).
 
 Where a tile of sums fills the registers, the totals of their blocks are in memory. If all sums ended their
 blocks in one turn, all would begin anew at once, and little could be multiplied and added until their totals
@@ -41,16 +41,17 @@ The same holds for blocks of blocks. Measured with matmuls of 512 on a Zen 3, in
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ...dtype import DType, dtypes
 from ...ir import index
 from ...ir.args import RangeArg
-from ...ir.linear import LinearWriter
-from ...ir.nest import Block, free_numbers
+from ...ir.linear import LinearWriter, in_loops, is_declared, iterations_of
+from ...ir.nest import free_numbers
 from ...ir.ops import Ops
 from ...ir.rewrite import transform
 from ...ir.uop import UOp
@@ -61,7 +62,7 @@ from ..legalizing.products import is_masked_product, is_of_warps
 
 #: How many turns of a loop add to one accumulator, and how many of its totals to the next one.
 BLOCK, BLOCKS = 16, 8
-#: The same where products are added to so many accumulators that their totals are in memory (`late_sums`):
+#: The same where products are added to so many accumulators that their totals are in memory (`end_late`):
 #: a block is a quarter of the sum within these limits, and a sum within the upper one a whole block.
 CROWDED_BLOCK, CROWDED_BLOCKS = (36, 72), 16
 
@@ -190,6 +191,47 @@ def _length(size: UOp, most: int, crowded: bool) -> int:
     return next((length for length in range(most, least, -1) if size.arg % length == 0), most)
 
 
+# *** in a list
+
+
+class _Rewriting(LinearWriter):
+    """A list made of another: `made` has what its nodes became. Declarations stand in the order of their
+    first use, and accumulators are numbered in theirs.
+    """
+
+    def __init__(self, program: Iterable[UOp]) -> None:
+        super().__init__()
+        self.head.update(dict.fromkeys(of_op(program, Ops.DEFINE_GLOBAL)))  # those that nothing reads, too
+        self.made: dict[UOp, UOp] = {}
+        self.accumulators = 0
+
+    def read(self, *nodes: UOp) -> tuple[UOp, ...]:
+        return tuple([self.made.get(node, node) for node in nodes])
+
+    def step(self, op: Ops, dtype: DType, *src: UOp, arg: object = None) -> UOp:
+        for source in src:
+            self.declare(source)
+        self.add(node := UOp(op, dtype, src, arg))
+        return node
+
+    def declare(self, node: UOp) -> None:
+        """Enter what a step needs of the head; of a loop that it stands before, the loop's ends."""
+        if is_declared(node):
+            self.add(node)
+        elif node not in self.visible:
+            for source in node.src:
+                self.declare(source)
+
+    def start(self, accumulator: UOp) -> UOp:
+        self.accumulators += 1
+        src = self.read(*accumulator.src)
+        return self.step(accumulator.op, accumulator.dtype, *src, arg=(self.accumulators - 1,))
+
+    def copy(self, node: UOp) -> None:
+        if not is_declared(node):
+            self.made[node] = self.step(node.op, node.dtype, *self.read(*node.src), arg=node.arg)
+
+
 # *** running sums
 
 
@@ -204,22 +246,15 @@ def compensate(program: Sequence[UOp]) -> list[UOp]:
     carried = {node: node.src[1] for node in of_op(program, Ops.ASSIGN) if node.src[0] in sums}
     plain_sums = set(carried.values())
     accumulators: dict[UOp, list[UOp]] = {node: [] for node in of_op(program, Ops.DEFINE_ACC)}
-    written, made, count = LinearWriter(), dict[UOp, UOp](), 0
-
-    def add(op: Ops, dtype: DType, *src: UOp, arg: object = None) -> UOp:
-        written.add(node := UOp(op, dtype, src, arg))
-        return node
-
+    written = _Rewriting(program)
+    add, made = written.step, written.made
     for node in program:
-        dtype, src = node.dtype, tuple([made.get(source, source) for source in node.src])
+        dtype = node.dtype
         if node in plain_sums:
             continue
-        if node in accumulators:  # they are numbered in the order of the list
-            each = accumulators[node]
-            for _ in range(3 if node in sums else 1):
-                each.append(add(node.op, dtype, *src, arg=(count,)))
-                count += 1
-            made[node] = each[0]
+        if node in accumulators:
+            accumulators[node] = [written.start(node) for _ in range(3 if node in sums else 1)]
+            made[node] = accumulators[node][0]
         elif node in running:
             total, _, plain = accumulators[running[node]]
             away = add(Ops.SUB, dtype, total, total)
@@ -227,8 +262,7 @@ def compensate(program: Sequence[UOp]) -> list[UOp]:
             made[node] = add(Ops.WHERE, dtype, finite, total, plain)
         elif node in carried:
             total, error, plain = accumulators[node.src[0]]
-            value = carried[node].src[1]
-            value = made.get(value, value)
+            (value,) = written.read(carried[node].src[1])
             term = add(Ops.SUB, dtype, value, error)
             after = add(Ops.ADD, dtype, total, term)
             rounded = add(Ops.SUB, dtype, add(Ops.SUB, dtype, after, total), term)
@@ -236,50 +270,94 @@ def compensate(program: Sequence[UOp]) -> list[UOp]:
             for accumulator, result in ((total, after), (error, rounded), (plain, simple)):
                 add(Ops.ASSIGN, dtype, accumulator, result)
         else:
-            made[node] = node if src == node.src else node.replace(src=src)
-            written.add(made[node])
+            written.copy(node)
     return written.listed()
 
 
 # *** which end late
 
-#: Levels of one sum, the innermost first: each is the sum of the one before.
-Chain = tuple[UOp, ...]
+
+#: The accumulators of one sum, each of the totals of the one before, with the outermost loop that adds to it.
+Levels = dict[UOp, UOp]
 
 
-def late_sums(body: Block, nodes: Sequence[UOp], target: Target) -> list[Chain]:
-    """The sums that end their blocks late: half of those of a loop whose sums fill the registers."""
-    outer = _sums_of_sums(nodes)
-    if not outer:
-        return []
-    found = []
-    for block in body.walk():
-        first = [reduce for reduce in block.closes if reduce in outer and reduce.src[0] not in outer]
-        chains = [_chain(reduce, outer) for reduce in first]
-        if chains and fill_registers(chains[0][0].src[0], len(block.closes), target):
-            found += [chain for chain in chains[len(chains) // 2 :] if _has_middles(chain)]
-    return found
+def end_late(program: list[UOp], target: Target) -> list[UOp]:
+    """The list in which half of the sums that fill the registers end their blocks half a block later.
+
+    All levels of such a sum start before its loops, and behind these it is the sum of what each has.
+    """
+    assigns = {node.src[0]: node for node in of_op(program, Ops.ASSIGN)}
+    late = _late_sums(program, assigns, target)
+    if not late:
+        return program
+    accumulators = set(of_op(program, Ops.DEFINE_ACC))
+    end_of = {node.src[0]: node for node in of_op(program, Ops.ENDRANGE)}
+    started, finished, moved = dict[UOp, Levels](), dict[UOp, list[Levels]](), set[UOp]()
+    ending: dict[UOp, list[tuple[UOp, UOp]]] = {}  # the end of a loop → in its middle (a sum, its next level)
+    for levels in late:
+        total, outermost = list(levels.items())[-1]
+        started[total] = levels
+        finished.setdefault(end_of[outermost], []).append(levels)
+        for (inner, loop), (outer, _) in itertools.pairwise(levels.items()):
+            ending.setdefault(end_of[loop], []).append((inner, outer))
+            moved.update((inner, assigns[outer], assigns[outer].src[1]))
+    written = _Rewriting(program)
+    add, made = written.step, written.made
+    for node in program:
+        if node in moved:
+            continue
+        if node in accumulators:
+            made.update({level: written.start(node) for level in started.get(node, (node,))})
+            continue
+        if node in ending:
+            (loop,) = node.src
+            middle = UOp(Ops.CONST, loop.dtype, (), iterations_of(loop) // 2 - 1)
+            opened = add(Ops.IF, dtypes.void, add(Ops.CMPEQ, dtypes.bool, made[loop], middle))
+            for accumulator, total in (written.read(*pair) for pair in ending[node]):
+                add(Ops.ASSIGN, total.dtype, total, add(Ops.ADD, total.dtype, total, accumulator))
+                add(Ops.ASSIGN, total.dtype, accumulator, accumulator.src[0])
+            add(Ops.ENDIF, dtypes.void, opened)
+        written.copy(node)
+        for levels in finished.get(node, ()):
+            value, *others = written.read(*levels)
+            for other in others:
+                value = add(Ops.ADD, value.dtype, value, other)
+            made[list(levels)[-1]] = value
+    return written.listed()
 
 
-def _sums_of_sums(nodes: Sequence[UOp]) -> dict[UOp, UOp]:
-    """The sum that adds up the results of another, and is all that uses them."""
-    sums = [node for node in of_op(nodes, Ops.REDUCE) if is_float_sum(node)]
-    asked = set(sums)
-    uses = Counter(source for node in nodes for source in node.src if source in asked)
-    return {
-        node.src[0]: node
-        for node in sums
-        if node.src[0].op is Ops.REDUCE and node.src[0] in asked and uses[node.src[0]] == 1
+def _late_sums(program: Sequence[UOp], assigns: dict[UOp, UOp], target: Target) -> list[Levels]:
+    """Half of the sums of each loop whose sums fill the registers, if their blocks have a middle: outside of
+    the innermost loop. `assigns`: accumulator → where it is added to.
+    """
+    values = {  # of sums
+        accumulator: total.src[1]
+        for accumulator, total in (node.src for node in assigns.values())
+        if total.op is Ops.ADD and dtypes.is_float(total.dtype.scalar_type) and total.src[0] is accumulator
     }
-
-
-def _chain(reduce: UOp, outer: dict[UOp, UOp]) -> Chain:
-    levels = [reduce]
-    while levels[-1] in outer:
-        levels.append(outer[levels[-1]])
-    return tuple(levels)
-
-
-def _has_middles(chain: Chain) -> bool:
-    """Whether each level has turns before and after its middle, which is outside of the innermost loop."""
-    return len(chain[0].src) > 2 and all(index.bounds(level.src[1].src[0])[1] > 1 for level in chain)
+    for node in of_op(program, Ops.SCAN):
+        values.pop(node.src[0], None)
+    if values.keys().isdisjoint(values.values()):
+        return []
+    own = {part for accumulator in values for part in (assigns[accumulator], assigns[accumulator].src[1])}
+    uses = Counter([source for node in program if node not in own for source in node.src])
+    uses.update(values.values())
+    outer = {value: sum for sum, value in values.items() if value in values and uses[value] == 1}
+    wanted = {*assigns, *assigns.values()}
+    around = {node: list(loops) for node, loops in in_loops(program) if node in wanted}
+    loops = {accumulator: around[node][len(around[accumulator]) :] for accumulator, node in assigns.items()}
+    beside: dict[UOp, list[UOp]] = {}  # loop → what is added to at its end
+    for accumulator, closed in loops.items():
+        beside.setdefault(closed[-1], []).append(accumulator)
+    late: list[Levels] = []
+    for accumulators in beside.values():
+        innermost = [sum for sum in accumulators if sum in outer and values[sum] not in outer]
+        if innermost and fill_registers(values[innermost[0]], len(accumulators), target):
+            for inner in innermost[len(innermost) // 2 :]:
+                levels, level = {inner: loops[inner][0]}, inner
+                while level in outer:
+                    level = outer[level]
+                    levels[level] = loops[level][0]
+                if len(loops[inner]) > 1 and all(iterations_of(loop) > 1 for loop in levels.values()):
+                    late.append(levels)
+    return late

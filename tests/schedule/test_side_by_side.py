@@ -132,7 +132,9 @@ def test_versions_of_memory_in_one_kernel_are_one_output():
         kernels.append(KernelTemplate(ast, versions[-1:], [], [], ()))
     last = Output(None, "CPU", 8, dtypes.float)
     kernels.append(KernelTemplate(kernels[0].ast, [last], [Part(versions[3], 4, 0, dtypes.float)], [], ()))
-    made = joined(Template(kernels, [(0, versions[3]), (1, versions[1])]), [[0, 1], [2, 3], [4]])
+    made = joined(
+        Template(kernels, [(0, versions[3]), (1, versions[1])]), [kernels[:2], kernels[2:4], kernels[4:]]
+    )
     verify_order(made, "join kernels")
     assert made.before == [[], [0], [1]]
     assert [made.maker_of[output] for _, output in made.results] == [1, 0]

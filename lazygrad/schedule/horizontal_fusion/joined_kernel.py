@@ -20,14 +20,10 @@ from ..kernels.template import Binding, Boundary, KernelTemplate, Output, Templa
 from ..keys.lifted_numbers import argument_name
 
 
-def joined(template: Template, sets: Sequence[Sequence[int]]) -> Template:
+def joined(template: Template, sets: Sequence[Sequence[KernelTemplate]]) -> Template:
     """The template with one kernel for each set, in this order."""
-    kernels = []
-    again: dict[Output, Output] = {}
-    for numbers in sets:
-        parts = [template.kernels[number] for number in numbers]
-        again.update(_overwritten(parts))
-        kernels.append(joined_kernel(parts))
+    kernels = [joined_kernel(parts) for parts in sets]
+    again = {output: stands for parts in sets for output, stands in _overwritten(parts).items()}
     if not again:
         return replace(template, kernels=kernels)
     kernels = [_naming(kernel, again) for kernel in kernels]

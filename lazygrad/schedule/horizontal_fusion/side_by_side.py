@@ -13,8 +13,10 @@ Not on a grid: there a kernel has one shape of launch.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...codegen.direct_kernels import direct_value
@@ -29,7 +31,7 @@ from ...structure import structure_of
 from ...target import Target
 from ..kernels.overlap import AHEAD
 from ..kernels.template import KernelTemplate, Leaf, Output, Template, version_of
-from .followers import ast_of, chunks_of, may_follow, reads_of
+from .followers import ast_of, chunks_of, may_follow
 from .joined_kernel import have_names, joined
 
 #: A kernel is short that takes at most so many times what joining it saves: for others, that is below 1 %.
@@ -59,125 +61,154 @@ def join_short_kernels(template: Template, target: Target) -> Template:
     """The kernels, some of which are nests of one now."""
     if target.grid:
         return template
-    return _Joining(template, target).template_of()
+    joining, given = _Joining(template, target), _each_alone(template, target)
+    for kernel in given:
+        joining.add(kernel)
+    if len(joining.made) == len(given):
+        return template
+    return joined(template, [nests.kernels for nests in joining.made])
 
 
-class _Short:
-    """What is asked of a kernel that may join others.
+@dataclass(frozen=True, eq=False, slots=True)
+class _Nests:
+    """Kernels that become one, in the order of running; at first each alone.
 
-    before   the kernels that it waits for
-    touched  what other kernels made that it reads or goes on to write
-    cost     what it takes; None of one that stays by itself
-    writes_old  whether it writes memory that was there before
+    touched    for each of them, what others made that it reads or goes on to write
+    outputs, needed  what they make, and what they wait for, which may be among that
+    cost       what they take; None of a kernel that stays by itself
+    sent       the COLLECTIVEs that they wait for, however far behind
+    stages     for each, how many COLLECTIVEs come before the first that waits for it
+    checked    whether a kernel that checks indices waits for one: a check comes before what is written
+    behind     whether one waits for another
     """
 
-    __slots__ = ("arguments", "before", "cost", "device", "kernel", "nodes", "touched", "writes_old")
+    kernels: tuple[KernelTemplate, ...]
+    touched: tuple[frozenset[Output], ...]
+    outputs: frozenset[Output]
+    needed: frozenset[Output]
+    cost: Cost | None
+    sent: frozenset[int]
+    stages: tuple[int, ...]
+    checked: bool
+    nodes: int
+    behind: bool = False
 
-    def __init__(self, kernel: KernelTemplate, before: Iterable[int], target: Target) -> None:
-        self.kernel = kernel
-        self.before = frozenset(before)
+    def waits_for(self, other: _Nests) -> bool:
+        return not self.needed.isdisjoint(other.outputs)
+
+    def writes_old(self) -> bool:
+        """Whether one writes memory that was there before."""
+        overwritten = [memory for kernel in self.kernels for memory in kernel.overwrites]
+        return any(isinstance(version_of(memory), Leaf) for memory in overwritten)
+
+    def arguments(self) -> int:
+        return sum(len(kernel.outputs) + len(kernel.inputs) for kernel in self.kernels)
+
+    def followed_by(self, other: _Nests, cost: Cost) -> _Nests:
+        """Both as one, which takes so much."""
+        return _Nests(
+            self.kernels + other.kernels,
+            self.touched + other.touched,
+            self.outputs | other.outputs,
+            self.needed | other.needed,
+            cost,
+            self.sent,
+            self.stages + other.stages,
+            self.checked or other.checked,
+            self.nodes + other.nodes,
+            self.behind or other.waits_for(self),
+        )
+
+
+def _each_alone(template: Template, target: Target) -> list[_Nests]:
+    """The kernels of a plan, and what is asked of each."""
+    kernels, before = template.kernels, template.before
+    sends = [kernel.ast.op is Ops.COLLECTIVE for kernel in kernels]
+    sent: list[frozenset[int]] = []
+    for needed in before:
+        own = frozenset([number for number in needed if sends[number]])
+        sent.append(own.union(*[sent[number] for number in needed]))
+    left = sum(sends)
+    stages, checked = [left] * len(kernels), set[int]()
+    for number in reversed(range(len(kernels))):
+        if sends[number]:
+            left -= 1
+            stages[number] = left
+        for earlier in before[number]:
+            stages[earlier] = min(stages[earlier], stages[number])
+        if kernels[number].sites or number in checked:
+            checked.update(before[number])
+    found = []
+    for number, kernel in enumerate(kernels):
         versions = map(version_of, [*kernel.inputs, *kernel.overwrites])
-        self.touched = frozenset([made for made in versions if isinstance(made, Output)])
-        self.writes_old = any(isinstance(version_of(memory), Leaf) for memory in kernel.overwrites)
-        self.device = kernel.outputs[0].device
-        self.arguments = len(kernel.outputs) + len(kernel.inputs)
-        self.cost: Cost | None = None
-        if not kernel.sites and _has_plain_loops(kernel.ast):
-            self.cost = cost_of(kernel.ast, target)
-            self.nodes = len(kernel.ast.toposort())
-
-    def new_bytes(self) -> int:
-        """Of the memory that it makes."""
-        return sum(output.nbytes for output in self.kernel.outputs if output.into is None)
+        touched = frozenset([made for made in versions if isinstance(made, Output)])
+        may_join = not kernel.sites and _has_plain_loops(kernel.ast)
+        found.append(
+            _Nests(
+                (kernel,),
+                (touched,),
+                frozenset(kernel.outputs),
+                touched.union(kernel.after),
+                cost_of(kernel.ast, target) if may_join else None,
+                sent[number],
+                (stages[number],),
+                number in checked,
+                len(kernel.ast.toposort()),
+            )
+        )
+    return found
 
 
 class _Joining:
-    """One pass over the kernels of a template. Each of `sets` becomes one kernel; they are in the order of
-    running.
-    """
+    """One pass over the kernels of a template: `made` has what they become, in the order of running."""
 
     def __init__(self, template: Template, target: Target) -> None:
-        self.template, self.target = template, target
-        self.kernels = [
-            _Short(kernel, before, target)
-            for kernel, before in zip(template.kernels, template.before, strict=True)
-        ]
+        self.target = target
+        self.made: list[_Nests] = []
         #: program → how many kernels have it
         self.shared = Counter(kernel.ast for kernel in template.kernels)
-        self.sets: list[list[int]] = []
-        #: kernel → whether some kernel of its set waits for another one of it
-        self.behind = dict.fromkeys(range(len(self.kernels)), False)
-        #: kernel → the COLLECTIVEs that it waits for, however far behind
-        self.sent: list[frozenset[int]] = []
-        for kernel in self.kernels:
-            own = {n for n in kernel.before if template.kernels[n].ast.op is Ops.COLLECTIVE}
-            self.sent.append(frozenset(own).union(*[self.sent[n] for n in kernel.before]))
-        #: kernel → how many COLLECTIVEs come before the first that waits for it
-        turns = sum(kernel.ast.op is Ops.COLLECTIVE for kernel in template.kernels)
-        self.stage = [turns] * len(self.kernels)
-        for number in reversed(range(len(self.kernels))):
-            turn = self.stage[number]
-            if template.kernels[number].ast.op is Ops.COLLECTIVE:
-                turns -= 1
-                turn = turns
-            for n in self.kernels[number].before:
-                self.stage[n] = min(self.stage[n], turn)
-        #: the kernels that some kernel waits for which checks indices: a check comes before what is written
-        self.checked = set[int]()
-        for number in reversed(range(len(self.kernels))):
-            if template.kernels[number].sites or number in self.checked:
-                self.checked |= self.kernels[number].before
         #: cycles of a launch, and of waking other cores
         self.launch = launch_cycles(target)
         self.fork = target.launch.fork if target.threads > 1 else 0.0
 
-    def template_of(self) -> Template:
-        for number, kernel in enumerate(self.kernels):
-            if kernel.cost is None or not self._added(number, kernel.cost):
-                self.sets.append([number])
-        if len(self.sets) == len(self.kernels):
-            return self.template
-        return joined(self.template, self.sets)
+    def add(self, kernel: _Nests) -> None:
+        """Let a kernel join the last that it can, or stand by itself behind all."""
+        later: list[_Nests] = []
+        for place in reversed(range(len(self.made))[-NEAR:] if kernel.cost is not None else ()):
+            others = self.made[place]
+            cost = self._together(kernel, others) if self._may_be_one(kernel, others) else None
+            if cost is not None and self._join(kernel, cost, place, later):
+                return
+            later.append(others)
+        self.made.append(kernel)
 
-    def _added(self, number: int, cost: Cost) -> bool:
-        """Put a kernel into the last set that it can join."""
-        last = len(self.sets) - 1
-        later: list[int] = []
-        for place in range(last, max(last - NEAR, -1), -1):
-            others = self.sets[place]
-            if self._may_be_one(number, others):
-                found = self._together(number, cost, others)
-                if found is not None and self._join(number, found, place, later):
-                    return True
-            later += others
-        return False
-
-    def _together(self, number: int, cost: Cost, others: Sequence[int]) -> Cost | None:
-        """What a kernel and those of a set take as one, if either is short; None where they stay apart."""
-        costs = [own for own in (self.kernels[n].cost for n in others) if own is not None]
-        if not costs:
+    def _together(self, kernel: _Nests, others: _Nests) -> Cost | None:
+        """What a kernel and others take as one, if either is short; None where they stay apart."""
+        if kernel.cost is None or others.cost is None:
             return None
-        cycles = sum(own.cycles for own in costs)
-        waits = not self.kernels[number].before.isdisjoint(others)
-        if not waits and not any(self.behind[n] for n in others):
-            if costs[0].in_chunks is not cost.in_chunks:
+        total = kernel.cost.cycles + others.cost.cycles
+        shorter = min(kernel.cost.cycles, others.cost.cycles)
+        structure = functools.partial(structure_of, [each.ast for each in others.kernels + kernel.kernels])
+        waits = kernel.waits_for(others)
+        if not waits and not others.behind:
+            if others.cost.in_chunks is not kernel.cost.in_chunks:
                 return None
-            short = min(cost.cycles, cycles) <= SHORT * self._saved(cost)
-            short = yes_or_no("nests", self._structure(number, others), short, lambda: True)
-            return Cost(cost.cycles + cycles, cost.in_chunks) if short else None
-        in_pieces = cost.in_chunks or costs[0].in_chunks
-        total, shorter = cost.cycles + cycles, min(cost.cycles, cycles)
+            short = shorter <= SHORT * self._saved(kernel.cost)
+            short = yes_or_no("nests", structure, short, lambda: True)
+            return Cost(total, kernel.cost.in_chunks) if short else None
+        in_pieces = kernel.cost.in_chunks or others.cost.in_chunks
         # several may be long enough for pieces, of which each is not
         may_be_cut = in_pieces or (self.fork > 0 and total >= 2 * self.fork)
         short = shorter <= SHORT_BEHIND * self._saved(Cost(total, may_be_cut))
-        if not yes_or_no("following_nests", self._structure(number, others), short, lambda: True):
+        if not yes_or_no("following_nests", structure, short, lambda: True):
             return None
-        if waits and not may_follow(self.template, number, others):
+        (own,) = kernel.kernels
+        if waits and not may_follow(own, others.kernels):
             return None
-        alone = not in_pieces and bool(reads_of(self.template, number, others))
+        alone = not in_pieces and not others.outputs.isdisjoint(own.inputs)
         if alone and not may_be_cut:
             return None  # what is saved is next to nothing
-        ast = ast_of(self.template, [*others, number])
+        ast = ast_of([*others.kernels, own])
         if ast is None:
             return None
         if may_be_cut and chunks_of(ast, self.target) > 1:
@@ -186,80 +217,56 @@ class _Joining:
             return None
         return Cost(total, False)
 
-    def _structure(self, number: int, others: Sequence[int]) -> Callable[[], str]:
-        """Gives the structure of a kernel and those of a set."""
-        return lambda: structure_of([self.kernels[n].kernel.ast for n in (*others, number)])
-
-    def _may_be_one(self, number: int, others: Sequence[int]) -> bool:
-        """Whether nothing but their time speaks against a kernel with those of a set."""
-        if len(others) >= MOST_NESTS:
+    def _may_be_one(self, kernel: _Nests, others: _Nests) -> bool:
+        """Whether nothing but their time speaks against a kernel with others."""
+        if len(others.kernels) >= MOST_NESTS or others.cost is None:
             return False
-        if any(self.sent[n] != self.sent[number] for n in others):
+        if kernel.sent != others.sent:
             return False  # what needs no result of other ranks runs meanwhile
-        turns = [self.stage[n] for n in (*others, number)]
-        if max(turns) - min(turns) >= AHEAD:
+        stages = kernel.stages + others.stages
+        if max(stages) - min(stages) >= AHEAD:
             return False  # what is sent much later is made later
-        numbers = [*others, number]
-        if any(n in self.checked for n in numbers) and any(self.kernels[n].writes_old for n in numbers):
+        if (kernel.checked or others.checked) and (kernel.writes_old() or others.writes_old()):
             return False
-        if any(self.kernels[n].cost is None for n in others):
+        kernels = [*others.kernels, *kernel.kernels]
+        programs = [each.ast for each in kernels]
+        if programs.count(programs[-1]) > ALIKE:
             return False
-        together = [self.kernels[n] for n in numbers]
-        own = self.kernels[number]
-        if sum(each.kernel.ast is own.kernel.ast for each in together) > ALIKE:
+        if not kernel.waits_for(others) and max(self.shared[program] for program in programs) > SHARED:
             return False
-        if own.before.isdisjoint(others) and max(self.shared[e.kernel.ast] for e in together) > SHARED:
+        if len({each.outputs[0].device for each in kernels}) > 1 or not have_names(kernels):
             return False
-        if len({each.device for each in together}) > 1 or not have_names([each.kernel for each in together]):
-            return False
-        arguments, nodes = (sum(each.arguments for each in together), sum(each.nodes for each in together))
+        arguments, nodes = kernel.arguments() + others.arguments(), kernel.nodes + others.nodes
         return arguments <= self.target.max_args and nodes <= self.target.max_ops
 
-    def _join(self, number: int, cost: Cost, place: int, later: Sequence[int]) -> bool:
-        """Let a kernel run where a set does, or that set where the kernel does, if that is possible and takes
-        no longer. `later`: the kernels in between; `cost`: of all as one.
+    def _join(self, kernel: _Nests, cost: Cost, place: int, later: Sequence[_Nests]) -> bool:
+        """Let a kernel run where others do, or these where the kernel does, if that is possible and takes no
+        longer. `later`: the kernels in between; `cost`: of all as one.
         """
-        kernel, others = self.kernels[number], self.sets[place]
-        if kernel.before.isdisjoint(later):
-            made = kernel.new_bytes() if later else 0
+        others = self.made[place]
+        if not any(map(kernel.waits_for, later)):
+            made = [output for output in kernel.outputs if output.into is None] if later else []
             if self._delay(made) <= self._saved(cost):
-                self._note(number, others, cost)
-                others.append(number)
+                self.made[place] = others.followed_by(kernel, cost)
                 return True
-        if all(self.kernels[n].before.isdisjoint(others) for n in later):
-            cold = sum(self._cooled(n, self.sets[-1]) for n in others)
-            if self._delay(cold) <= self._saved(cost):
-                self._note(number, others, cost)
-                del self.sets[place]
-                self.sets.append([*others, number])
+        if not any(each.waits_for(others) for each in later):
+            # what others made may be in no cache any more, and is kept for longer; the last kernels touch it
+            near = self.made[-1].touched
+            cooled = [output for touched in others.touched for output in touched.difference(*near)]
+            if self._delay(cooled) <= self._saved(cost):
+                del self.made[place]
+                self.made.append(others.followed_by(kernel, cost))
                 return True
         return False
-
-    def _note(self, number: int, others: Sequence[int], cost: Cost) -> None:
-        """A kernel joins a set: all of it runs in pieces, or nothing; whether one waits for another."""
-        waits = not self.kernels[number].before.isdisjoint(others)
-        waits = waits or any(self.behind[n] for n in others)
-        for n in (*others, number):
-            own = self.kernels[n].cost
-            if own is not None:
-                self.kernels[n].cost = own._replace(in_chunks=cost.in_chunks)
-            self.behind[n] = waits
 
     def _saved(self, cost: Cost) -> float:
         """The cycles that one kernel less takes."""
         return self.launch + (self.fork if cost.in_chunks else 0.0)
 
-    def _delay(self, nbytes: int) -> float:
-        """The cycles that it takes longer to read bytes from the cache behind the one that they were in."""
+    def _delay(self, outputs: Iterable[Output]) -> float:
+        """The cycles that it takes longer to read memory from the cache behind the one that it was in."""
         near, far, _ = self.target.memory.rates
-        return nbytes * (1 / far - 1 / near)
-
-    def _cooled(self, number: int, last: Iterable[int]) -> int:
-        """The bytes that a kernel reads of what others made, but for those that the last kernels touched too:
-        they may be in no cache any more, and their memory is kept for longer.
-        """
-        made = self.kernels[number].touched.difference(*[self.kernels[n].touched for n in last])
-        return sum(output.nbytes for output in made)
+        return sum(output.nbytes for output in outputs) * (1 / far - 1 / near)
 
 
 def cost_of(ast: UOp, target: Target) -> Cost | None:

@@ -148,7 +148,6 @@ class _Writer:
             [self._origin(origin) for origin in kernel.metadata],
             [self._numbers[output] for output in kernel.after],
             kernel.after_readers_of,
-            [[end.reason, end.readers, self._origin(end.origin)] for end in kernel.boundaries],
             [[row.nbytes, self._origin(row.origin)] for row in kernel.staged],
             kernel.sites,
         ]
@@ -156,7 +155,9 @@ class _Writer:
     def _output(self, output: Output) -> list[Any]:
         into = None if output.into is None else self._memory(output.into)
         length = None if output.length is None else self._root(output.length)
-        return [into, output.device, output.size, dtype_row(output.dtype), length]
+        end = output.boundary
+        why = None if end is None else [end.reason, end.readers, self._origin(end.origin)]
+        return [into, output.device, output.size, dtype_row(output.dtype), length, why]
 
     def _memory(self, memory: Memory) -> list[Any]:
         if isinstance(memory, Part):
@@ -221,7 +222,6 @@ class _Reader:
         metadata: list[Any],
         after: list[list[int]],
         after_readers_of: list[int],
-        boundaries: list[Any],
         kept: list[Any],
         sites: list[int | None],
     ) -> KernelTemplate:
@@ -236,15 +236,17 @@ class _Reader:
             tuple([self._origin(place) for place in metadata]),
             [self._made(*place) for place in after],
             after_readers_of,
-            tuple([Boundary(reason, readers, self._origin(place)) for reason, readers, place in boundaries]),
             tuple([StagedValue(nbytes, self._origin(place)) for nbytes, place in kept]),
             tuple(sites),
         )
 
-    def _output(self, into: Any, device: str, size: int, dtype: Any, length: int | None) -> Output:
+    def _output(
+        self, into: Any, device: str, size: int, dtype: Any, length: int | None, why: list[Any] | None
+    ) -> Output:
         written = None if into is None else self._memory(*into)
         symbolic = None if length is None else self._roots[length]
-        return Output(written, device, size, dtype_of_row(dtype), symbolic)
+        boundary = None if why is None else Boundary(why[0], why[1], self._origin(why[2]))
+        return Output(written, device, size, dtype_of_row(dtype), symbolic, boundary)
 
     def _made(self, kernel: int, output: int) -> Output:
         return self._kernels[kernel].outputs[output]

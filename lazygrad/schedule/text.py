@@ -125,9 +125,9 @@ def _writes(writes: Writes) -> Iterator[str]:
         before = ", ".join(map(str, sorted(writes.before[kernel])))
         kind = "copy in memory" if group is None else group.kind
         yield f"{kind} {kernel}" + (f", after {before}" if before else "")
-        for node, assign in writes.targets[kernel]:
-            where = "memory of its own" if assign is None else f"that of {names[assign.src[0]]}"
-            yield f"    {names[node]} into {where}"
+        for store in writes.targets[kernel]:
+            where = "memory of its own" if store.assign is None else f"that of {names[store.assign.src[0]]}"
+            yield f"    {names[store.node]} into {where}"
 
 
 def _template(template: Template) -> Iterator[str]:

@@ -72,12 +72,8 @@ class Planned:
         self.placed: Placed = next(form for form in forms if isinstance(form, Placed))
         self.template: Template = forms[-1]
         writes: Writes = next(form for form in forms if isinstance(form, Writes))
-        built: Template = next(form for form in forms if isinstance(form, Template))
-        targets = {
-            id(boundary): node
-            for number, kernel in zip(writes.order, built.kernels, strict=True)
-            for boundary, (node, _) in zip(kernel.boundaries, writes.targets[number], strict=True)
-        }
+        stores = [store for targets in writes.targets.values() for store in targets]
+        targets = {id(store.made.boundary): store.node for store in stores}
         #: for each kernel the values that it stores; passes after the one that builds them keep boundaries
         self.values: list[list[UOp]] = [
             [targets[id(boundary)] for boundary in kernel.boundaries if id(boundary) in targets]

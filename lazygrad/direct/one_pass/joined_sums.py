@@ -93,7 +93,6 @@ def _joined(kernels: Sequence[KernelTemplate], target: Target) -> KernelTemplate
         [],
         tuple(dict.fromkeys(origin for kernel in kernels for origin in kernel.metadata)),
         list(dict.fromkeys(made for kernel in kernels for made in kernel.after)),
-        boundaries=tuple([boundary for kernel in kernels for boundary in kernel.boundaries]),
         staged=tuple([kept for kernel in kernels for kept in kernel.staged]),
     )
 

@@ -28,6 +28,8 @@ from ..kernels.template import Memory, Output, Part, Rematerialized, Template, r
 from .again import fresh_outputs, operations
 from .runs import Change, Run, Runs
 
+#: Why what a further run makes is stored.
+REASON = "it is computed again rather than kept (MEMORY_BUDGET)"
 #: A run is needed for a run that is needed for a run: no further than so.
 DEEPEST = 8
 #: So many goals are tried, where the budget is out of reach, or where gaps between values make memory larger
@@ -163,7 +165,10 @@ class _Round:
 
         def run(kernel: int, depth: int) -> Run:
             inputs = [found(memory, depth) for memory in self.runs.kernels[kernel].inputs]
-            outputs = [replace(output) for output in self.runs.kernels[kernel].outputs]
+            outputs = [
+                replace(output, boundary=output.boundary and output.boundary._replace(reason=REASON))
+                for output in self.runs.kernels[kernel].outputs
+            ]
             made[self.runs.original[kernel]] = new = Run(kernel, inputs, outputs)
             added.append(new)
             return new
@@ -259,7 +264,5 @@ def _largest(runs: Runs, device: str) -> tuple[tuple[int, Any], ...]:
     there.sort(key=lambda output: -output.nbytes)
     found = []
     for output in there[:NAMED]:
-        kernel = runs.kernels[runs.maker_of[output]]
-        ends = kernel.boundaries[kernel.outputs.index(output) :]
-        found.append((output.nbytes, ends[0].origin if ends else None))
+        found.append((output.nbytes, None if output.boundary is None else output.boundary.origin))
     return tuple(found)

@@ -13,7 +13,6 @@ from ..kernels.arena import arrange
 from ..kernels.template import KernelTemplate, Memory, Output, Template, root_of, substituted
 from .again import InPlaceWrites, time_of
 
-REASON = "it is computed again rather than kept (MEMORY_BUDGET)"
 #: Memory in between → the first and the last step that it is used in.
 Lives = dict[Output, tuple[int, int]]
 
@@ -158,10 +157,7 @@ class Runs:
 
     def _add_run(self, number: int, run: Run) -> None:
         kernel, first = self.kernels[run.of], self.original[run.of]
-        why = tuple([end._replace(reason=REASON) for end in kernel.boundaries])
-        self.kernels.append(
-            replace(kernel, inputs=run.inputs, outputs=run.outputs, boundaries=why, known_reports={})
-        )
+        self.kernels.append(replace(kernel, inputs=run.inputs, outputs=run.outputs, known_reports={}))
         self.original.append(first)
         self.again.setdefault(first, []).append(number)
         self.time.append(self.time[first])

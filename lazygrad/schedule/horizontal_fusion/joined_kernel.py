@@ -16,7 +16,7 @@ from ...ir.rewrite import transform
 from ...ir.uop import UOp
 from ...shape.tracker import ShapeTracker
 from ...shape.view import View
-from ..kernels.template import Binding, Boundary, KernelTemplate, Output, Template, replacement, substituted
+from ..kernels.template import Binding, KernelTemplate, Output, Template, replacement, substituted
 from ..keys.lifted_numbers import argument_name
 
 
@@ -26,6 +26,8 @@ def joined(template: Template, sets: Sequence[Sequence[KernelTemplate]]) -> Temp
     again = {output: stands for parts in sets for output, stands in _overwritten(parts).items()}
     if not again:
         return replace(template, kernels=kernels)
+    # the last version is what others read
+    again.update({first: replace(first, boundary=last.boundary) for last, first in again.items()})
     kernels = [_naming(kernel, again) for kernel in kernels]
     results = [(node, replacement(output, again)) for node, output in template.results]
     return replace(template, kernels=kernels, results=results)
@@ -44,10 +46,10 @@ def _naming(kernel: KernelTemplate, other: dict[Output, Output]) -> KernelTempla
     """A kernel that names Outputs in the places of others. Versions that follow on them are noted as new."""
     outputs = []
     for output in kernel.outputs:
-        into = None if output.into is None else substituted(output.into, other)
-        made = output if into == output.into else replace(output, into=into)
-        if made is not output:
-            other[output] = made
+        made = replacement(output, other)
+        into = None if made.into is None else substituted(made.into, other)
+        if into != made.into:
+            other[made] = made = replace(made, into=into)
         outputs.append(made)
     return replace(
         kernel,
@@ -62,13 +64,10 @@ def joined_kernel(parts: Sequence[KernelTemplate]) -> KernelTemplate:
     if len(parts) == 1:
         return parts[0]
     again = _overwritten(parts)
-    boundaries: dict[Output, tuple[Boundary, ...]] = {}
-    for part in parts:
-        for place, output in enumerate(part.outputs):  # the last version is what others read
-            boundaries[again.get(output, output)] = part.boundaries[place : place + 1]
-    outputs = list(boundaries)
+    made = dict.fromkeys(output for part in parts for output in part.outputs)
+    outputs = list(dict.fromkeys(again.get(output, output) for output in made))
     read = dict.fromkeys(memory for part in parts for memory in part.inputs)
-    inputs = [memory for memory in read if memory not in boundaries and memory not in again]
+    inputs = [memory for memory in read if memory not in made]
     argument = {memory: number for number, memory in enumerate([*outputs, *inputs])}
     argument.update({output: argument[stands] for output, stands in again.items()})
     named, binds = _with_names(parts)
@@ -82,9 +81,8 @@ def joined_kernel(parts: Sequence[KernelTemplate]) -> KernelTemplate:
         inputs,
         binds,
         tuple(dict.fromkeys(call for part in reversed(parts) for call in part.metadata)),
-        after=list(dict.fromkeys(made for part in parts for made in part.after if made not in argument)),
+        after=list(dict.fromkeys(each for part in parts for each in part.after if each not in argument)),
         after_readers_of=list(dict.fromkeys(n for part in parts for n in part.after_readers_of)),
-        boundaries=tuple([boundary for last in boundaries.values() for boundary in last]),
         staged=tuple([row for part in parts for row in part.staged]),
     )
 

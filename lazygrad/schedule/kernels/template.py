@@ -47,6 +47,16 @@ class Part:
     dtype: DType
 
 
+class Boundary(NamedTuple):
+    """Why a kernel stores an output: the rule of placement, how many kernels read it again, and the user's
+    call that made it.
+    """
+
+    reason: str
+    readers: int
+    origin: Any
+
+
 @dataclass(eq=False, slots=True)
 class Output:
     """What a STORE of a kernel makes: fresh memory (into is None), or the next version of memory that is
@@ -54,6 +64,7 @@ class Output:
 
     size    of memory that is enough for whatever Variables are bound to
     length  how many elements are stored, where that depends on Variables
+    boundary  why it is stored; None of what no graph asks for
     root    the memory itself: the version that was there first
     """
 
@@ -62,6 +73,7 @@ class Output:
     size: int
     dtype: DType
     length: UOp | None = None
+    boundary: Boundary | None = None
     root: Leaf | Output = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -107,16 +119,6 @@ def substituted(memory: Memory, others: Mapping[Output, Output]) -> Memory:
     return replacement(memory, others) if isinstance(memory, Output) else memory
 
 
-class Boundary(NamedTuple):
-    """Why a kernel stores an output: the rule of placement, how many kernels read it again, and the user's
-    call that made it.
-    """
-
-    reason: str
-    readers: int
-    origin: Any
-
-
 class StagedValue(NamedTuple):
     """A value of which a kernel keeps a row, of so many bytes, and the user's call that made it."""
 
@@ -128,10 +130,9 @@ class StagedValue(NamedTuple):
 class KernelTemplate:
     """A kernel, as a node of a plan.
 
-    after       what must be made before it runs, beyond what it reads and goes on to write
-    boundaries  one for each output
-    staged      what it computes once for several loops
-    sites       for each of its CHECKs the node of the walk that says where the index comes from
+    after   what must be made before it runs, beyond what it reads and goes on to write
+    staged  what it computes once for several loops
+    sites   for each of its CHECKs the node of the walk that says where the index comes from
     """
 
     ast: UOp
@@ -141,10 +142,14 @@ class KernelTemplate:
     metadata: tuple[Any, ...]
     after: list[Output] = field(default_factory=list)
     after_readers_of: list[int] = field(default_factory=list)
-    boundaries: tuple[Boundary, ...] = ()
     staged: tuple[StagedValue, ...] = ()
     sites: tuple[int | None, ...] = ()
     known_reports: dict[tuple[Any, ...], Reports] = field(default_factory=dict)
+
+    @property
+    def boundaries(self) -> tuple[Boundary, ...]:
+        """Why it stores what a graph asks for."""
+        return tuple([output.boundary for output in self.outputs if output.boundary is not None])
 
     @property
     def overwrites(self) -> list[Memory]:

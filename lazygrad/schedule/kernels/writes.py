@@ -1,4 +1,4 @@
-"""Where what kernels store goes, and in which order they may run.
+"""What kernels store (an Output for each), where that goes, and in which order they may run.
 
 Reads of a version of memory come before the write that ends it. Where that cannot be, since the kernels would
 wait for each other, what is read is copied first; a value that reads its target elsewhere than it writes is
@@ -8,21 +8,37 @@ stored first, and copied over.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
+from ...device import Device
+from ...ir.device import device_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...ir.walks import reached
+from ...shape import numel
 from ...shape.movement import below_movement
 from ...shape.rules import shape_of
+from ...shape.sizes import prod
 from ...shape.tracker import ShapeTracker
+from ..graph.in_memory import is_materialized
 from ..graph.indices import CONTINUES, Indices
+from ..graph.requested import nameable
+from ..graph.versions import device_name
 from ..place.group import Group
 from ..place.placement import Placed
+from .template import Boundary, Leaf, Memory, Output, Part
 
-#: A store of a kernel: the kernel's number, and which of its stores.
-Place = tuple[int, int]
-#: A store: the node whose value it is, and the ASSIGN that says where (None: fresh memory).
-Store = tuple[UOp, "UOp | None"]
+
+@dataclass(eq=False, slots=True)
+class Store:
+    """What a kernel stores: the value of a node, where an ASSIGN says; None: in fresh memory. Once all are
+    known, each has its Output.
+    """
+
+    kernel: int
+    node: UOp
+    assign: UOp | None
+    made: Output = field(init=False)
 
 
 #: What is stored in memory of its own, and copied from there to where it is assigned.
@@ -33,12 +49,13 @@ class Writes:
     """What each kernel stores, and where. Kernels have the numbers of their groups, copies those behind.
 
     targets        kernel → its stores
-    output         node → where its value can be loaded from
+    output         node → the store that its value can be loaded from
     version_output  ASSIGN → the store that makes it
     redirect       (kernel, what it would read) → the copy that it reads
     before         kernel → the kernels that run before it
     readers_of     kernel → the versions of memory that it ends
     order          the kernels in an order in which they may run
+    walk           the nodes that a plan can name → their numbers
     """
 
     def __init__(self, placed: Placed) -> None:
@@ -47,15 +64,24 @@ class Writes:
         for assign, value in self.graph.stored.items():
             self.assigns.setdefault(value, []).append(assign)
         self.targets: dict[int, list[Store]] = {}
-        self.output: dict[UOp, Place] = {}
-        self.version_output: dict[UOp, Place] = {}
-        self.redirect: dict[tuple[int, UOp], Place] = {}
+        self.output: dict[UOp, Store] = {}
+        self.version_output: dict[UOp, Store] = {}
+        self.redirect: dict[tuple[int, UOp], Store] = {}
         self.before: dict[int, set[int]] = {group.id: set() for group in placed.groups}
         self.readers_of: dict[int, list[UOp]] = {}
         self._choose_targets()
         self._order_by_data()
         self._guard_writes()
         self.order = self._ordered()
+        self.walk = {node: number for number, node in enumerate(nameable(self.graph.request.order))}
+        # after those that wrote what it goes on to write
+        for store in [store for number in self.order for store in self.targets[number]]:
+            if store.assign is None and self.group(store.kernel) is None:  # a copy of a whole memory
+                version = store.node
+                store.made = Output(None, device_name(version), numel(version), version.dtype)
+            else:
+                store.made = self.output_of(store.node, store.assign)
+            store.made.boundary = self._boundary(store)
 
     def group(self, number: int) -> Group | None:
         """The group that a kernel computes; None of one that copies."""
@@ -75,26 +101,24 @@ class Writes:
                 # readers find the value in the first: rather in memory that is not written again
                 assigns = sorted(assigns, key=lambda assign: assign in self.graph.ended_by)
                 if node.op is not Ops.ASSIGN and self._needs_own_memory(node, group, assigns, roots):
-                    self.output[node] = (group.id, len(targets))
-                    targets.append((node, None))
+                    targets.append(Store(group.id, node, None))
+                    self.output[node] = targets[-1]
                 for assign in assigns:
-                    self.version_output[assign] = (group.id, len(targets))
-                    self.output.setdefault(node, (group.id, len(targets)))
-                    targets.append((node, assign))
+                    targets.append(Store(group.id, node, assign))
+                    self.version_output[assign] = targets[-1]
+                    self.output.setdefault(node, targets[-1])
             if group.kind == "kernel":
                 self.targets[group.id] = targets
                 continue
             # each node has one target; others are copied from that
-            own = [target for target in targets if target[0].op is Ops.PROGRAM and target[1] is None]
+            own = [store for store in targets if store.node.op is Ops.PROGRAM and store.assign is None]
             if group.kind == "one pass":
-                own = list({target[0]: target for target in reversed(targets)}.values())[::-1]
+                own = list({store.node: store for store in reversed(targets)}.values())[::-1]
             self.targets[group.id] = own = own or targets[:1]
-            for output, (node, _) in enumerate(own):
-                self.output[node] = (group.id, output)
-            for again, into in targets:
-                if (again, into) not in own:
-                    output = next(n for n, (node, _) in enumerate(own) if node is again)
-                    self._copy_over(group.id, output, again, into)
+            self.output.update({store.node: store for store in own})
+            for again in targets:
+                if again not in own:
+                    self._copy_over(self.output[again.node], again.assign)
 
     def _needs_own_memory(self, node: UOp, group: Group, assigns: list[UOp], roots: set[UOp]) -> bool:
         """Whether a value must be kept apart from the memory it is assigned to: it was asked for itself, or
@@ -118,18 +142,17 @@ class Writes:
                     if consumer is not home:
                         self.before[consumer.id].add(home.id)
         for assign in [node for node in self.graph.order if node in self.version_output]:
-            number, output = self.version_output[assign]
-            earlier = self.version_output.get(assign.src[0])
+            store, earlier = self.version_output[assign], self.version_output.get(assign.src[0])
             if earlier is None:
                 continue
-            if earlier[0] in self.before[number]:
+            number = store.kernel
+            if earlier.kernel in self.before[number]:
                 continue  # it reads of that version, or goes on with it
-            group = self.group(number)
-            if group is not None and self._comes_before(number, earlier[0]):  # or stores both
-                node, _ = self.targets[number][output]
+            # or it stores both
+            if self.group(number) is not None and self._comes_before(number, earlier.kernel):
                 readers = {consumer.id for consumer in self.placed.uses.get(assign, {})} - {number}
-                number = self._store_first(group, output, node, assign, readers)
-            self.before[number].add(earlier[0])
+                number = self._store_first(store, assign, readers)
+            self.before[number].add(earlier.kernel)
 
     # *** writing in place
 
@@ -139,7 +162,8 @@ class Writes:
         """
         for number, targets in list(self.targets.items()):  # those that copy what was stored first, too
             group = self.group(number)
-            for output, (node, assign) in enumerate(list(targets)):
+            for store in targets:
+                assign = store.assign
                 if assign is None:
                     continue
                 version = assign.src[0]
@@ -149,10 +173,10 @@ class Writes:
                 if (
                     group is not None
                     and group in reads
-                    and not self._reads_where_it_writes(group, node, assign, reads[group])
+                    and not self._reads_where_it_writes(group, store.node, assign, reads[group])
                 ):
-                    self._store_first(group, output, node, assign, self._after(group.id))
-                writer = self.version_output[assign][0]
+                    self._store_first(store, assign, self._after(group.id))
+                writer = self.version_output[assign].kernel
                 for reader in reads:
                     if reader.id != writer:
                         self._order_read(reader.id, writer, version)
@@ -182,29 +206,26 @@ class Writes:
         ((read,),) = tuples
         return written is read and valid.op is Ops.CONST
 
-    def _store_first(
-        self, group: Group, output: int, node: UOp, assign: UOp, followers: Iterable[int]
-    ) -> int:
+    def _store_first(self, store: Store, assign: UOp, followers: Iterable[int]) -> int:
         """Store the value in memory of its own, then copy it over the target; others follow that copy."""
-        self.targets[group.id][output] = (node, None)
-        if node.op is Ops.ASSIGN:
-            del self.output[node]  # who reads the new version finds it where the copy puts it
+        store.assign = None
+        if store.node.op is Ops.ASSIGN:
+            del self.output[store.node]  # who reads the new version finds it where the copy puts it
         else:
-            self.output[node] = (group.id, output)
-        copier = self._copy_over(group.id, output, node, assign)
+            self.output[store.node] = store
+        copier = self._copy_over(store, assign)
         for number in followers:
             self.before[number].add(copier)
         return copier
 
-    def _copy_over(self, group: int, output: int, node: UOp, assign: UOp | None) -> int:
+    def _copy_over(self, store: Store, assign: UOp | None) -> int:
         """A kernel that copies what a kernel stored over the memory of an ASSIGN."""
         if assign is None:
             raise RuntimeError("a copy needs a target")
-        copier = self._new_kernel()
-        self.targets[copier] = [(node, assign)]
-        self.redirect[copier, assign] = (group, output)
-        self.version_output[assign] = (copier, 0)
-        self.before[copier] = {group}
+        copier = self._new_kernel(store.node, assign)
+        self.redirect[copier, assign] = store
+        (self.version_output[assign],) = self.targets[copier]
+        self.before[copier] = {store.kernel}
         return copier
 
     def _order_read(self, reader: int, writer: int, version: UOp) -> None:
@@ -212,11 +233,10 @@ class Writes:
         if not self._comes_before(writer, reader):
             self.before[writer].add(reader)
             return
-        copier = self._new_kernel()
-        self.targets[copier] = [(version, None)]
-        self.redirect[reader, version] = (copier, 0)
+        copier = self._new_kernel(version, None)
+        (self.redirect[reader, version],) = self.targets[copier]
         made = self.version_output.get(version)
-        self.before[copier] = {made[0]} if made else set()
+        self.before[copier] = {made.kernel} if made else set()
         self.before[reader].add(copier)
         self.before[writer].add(copier)
 
@@ -227,9 +247,11 @@ class Writes:
     def _comes_before(self, first: int, then: int) -> bool:
         return first in reached([then], lambda kernel: tuple(self.before[kernel]))
 
-    def _new_kernel(self) -> int:
+    def _new_kernel(self, node: UOp, assign: UOp | None) -> int:
+        """One that copies."""
         number = len(self.before)
         self.before[number] = set()
+        self.targets[number] = [Store(number, node, assign)]
         return number
 
     def _ordered(self) -> list[int]:
@@ -256,3 +278,62 @@ class Writes:
                 "another one still needs"
             )
         return order
+
+    # *** what is stored
+
+    def output_of(self, node: UOp, assign: UOp | None = None) -> Output:
+        """A new Output for the value of a node."""
+        if assign is not None:
+            version = assign.src[0]
+            return Output(self.memory_of(version), device_name(version), flat_size(version), version.dtype)
+        begun = None
+        if node.op is Ops.SCATTER:
+            begun = node.src[0]
+        elif node.op is Ops.PROGRAM and node.arg.output in node.arg.kernel.begins:
+            begins = node.arg.kernel.begins
+            begun = node.src[begins.index(node.arg.output) - len(begins)]
+        if begun is not None:  # into the memory that was begun for it
+            return Output(self.memory_of(below_movement(begun)), device_name(node), numel(node), node.dtype)
+        stored = node.src[1] if node.op is Ops.ASSIGN and not is_materialized(node) else node
+        length = prod(shape_of(stored))
+        known = length if isinstance(length, UOp) else None
+        return Output(None, self.device_of(node), numel(stored), node.dtype, known)
+
+    def device_of(self, node: UOp) -> str:
+        """Where a value is stored: numbers, which are on no device, where they are needed."""
+        if device_of(node) is not None or node not in self.placed.home:
+            return device_name(node)
+        return self.placed.home[node].device or Device.DEFAULT
+
+    def memory_of(self, node: UOp, kernel: int = -1) -> Memory:
+        """The memory in which a kernel finds a node's value."""
+        store = self.redirect.get((kernel, node)) or self.output.get(node) or self.version_output.get(node)
+        if store is not None:
+            return store.made
+        if node in self.walk:
+            return Leaf(self.walk[node])
+        if node.op is Ops.BUFFER_VIEW:
+            size, offset = node.arg
+            return Part(self.memory_of(node.src[0], kernel), size, offset, node.dtype)
+        raise RuntimeError(f"{node.op} is not in memory")
+
+    def _boundary(self, store: Store) -> Boundary:
+        group, node, assign = self.group(store.kernel), store.node, store.assign
+        if group is None:
+            reason = "its target is read elsewhere, so the value is stored first and copied over"
+            if assign is None:
+                reason = "the old contents are read after the write that ends them"
+            return Boundary(reason, 0, node.facts.get("origin"))
+        reason = self.placed.reasons.get(node, "")
+        if assign is not None and node is not assign:
+            reason = "it is assigned"
+        readers = sum(1 for reader in self.reads_of(node) if reader is not group)
+        return Boundary(reason, readers, node.facts.get("origin"))
+
+
+def flat_size(node: UOp) -> int:
+    """The number of elements of the memory that a version is of."""
+    while node.op is Ops.ASSIGN:
+        node = node.src[0]
+    size: int = node.arg[0] if node.op is Ops.BUFFER_VIEW else node.arg
+    return size

@@ -13,7 +13,7 @@ from dataclasses import replace
 from ...decisions import yes_or_no
 from ...ir.ops import Ops
 from ...ir.uop import UOp
-from ...schedule.horizontal_fusion.joined_kernel import with_arguments
+from ...schedule.horizontal_fusion.joined_kernel import joined_kernel
 from ...schedule.kernels.template import KernelTemplate, Template
 from ...schedule.plan import JOINERS
 from ...shape.tracker import ShapeTracker
@@ -75,26 +75,17 @@ def _joined(kernels: Sequence[KernelTemplate], target: Target) -> KernelTemplate
 
     Sums of rows wait for all keys, so that a batch is done by one core.
     """
-    inputs = list(dict.fromkeys(memory for kernel in kernels for memory in kernel.inputs))
     ranks = [len(store.src[1].arg.shape) for kernel in kernels for store in kernel.ast.src]
-    stores = []
+    alone = []
     for number, kernel in enumerate(kernels):
-        places = [number, *(len(kernels) + inputs.index(memory) for memory in kernel.inputs)]
         around = (sum(ranks[:number]), sum(ranks[number + 1 :]))
-        stores.append(_store(with_arguments(kernel.ast.src[0], places), number, around))
-    ast = UOp.sink(*stores)
-    parts = joined_of(ast)
+        alone.append(replace(kernel, ast=UOp.sink(_store(kernel.ast.src[0], number, around))))
+    made = joined_kernel(alone)
+    made.ast = UOp.sink(*made.ast.src)  # no nests: all sums are of the same terms
+    parts = joined_of(made.ast)
     if parts is None or (parts.of_rows and parts.batches() < target.threads):
         return None
-    return KernelTemplate(
-        ast,
-        [output for kernel in kernels for output in kernel.outputs],
-        inputs,
-        [],
-        tuple(dict.fromkeys(origin for kernel in kernels for origin in kernel.metadata)),
-        list(dict.fromkeys(made for kernel in kernels for made in kernel.after)),
-        staged=tuple([kept for kernel in kernels for kept in kernel.staged]),
-    )
+    return made
 
 
 def _store(store: UOp, number: int, around: tuple[int, int]) -> UOp:

@@ -72,7 +72,7 @@ def joined_kernel(parts: Sequence[KernelTemplate]) -> KernelTemplate:
     argument.update({output: argument[stands] for output, stands in again.items()})
     named, binds = _with_names(parts)
     asts = [
-        with_arguments(ast, [argument[memory] for memory in (*part.outputs, *part.inputs)])
+        _with_arguments(ast, [argument[memory] for memory in (*part.outputs, *part.inputs)])
         for part, ast in zip(parts, named, strict=True)
     ]
     return KernelTemplate(
@@ -87,7 +87,7 @@ def joined_kernel(parts: Sequence[KernelTemplate]) -> KernelTemplate:
     )
 
 
-def with_arguments(ast: UOp, places: Sequence[int]) -> UOp:
+def _with_arguments(ast: UOp, places: Sequence[int]) -> UOp:
     """A kernel that takes its memory at other places."""
 
     def moved(node: UOp, src: tuple[UOp, ...]) -> UOp | None:

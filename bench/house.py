@@ -63,9 +63,7 @@ GLOSSARY = ROOT / "docs" / "glossary.md"
 
 #: Folders and files of the core. Of renderer/: what all renderers share, LLVM's and the interpreter's.
 CORE = ["ir", "simplify", "shape", "schedule", "codegen", "engine", "programs"]
-CORE += [
-    f"renderer/{name}" for name in ("llvmir", "python", "__init__.py", "texts.py", "names.py", "scratch.py")
-]
+CORE += [f"renderer/{name}" for name in ("llvmir", "python", "__init__.py", "texts.py", "scratch.py")]
 CORE += [f"renderer/{name}" for name in ("alignment.py", "fetches.py")]
 CORE += [f"renderer/{name}" for name in ("matrices.py",)]
 #: Where the rest lies; a folder to which code of the core moves is added here.

@@ -16,7 +16,7 @@ from ..ir.ops import Ops
 from ..ir.rewrite import observe
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec, Renderer
-from ..renderer.names import loop_names
+from ..renderer.texts import loop_names
 
 
 @dataclass

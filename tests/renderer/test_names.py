@@ -6,7 +6,7 @@ import pytest
 
 from lazygrad import Tensor, Variable, dtypes
 from lazygrad.device import Device
-from lazygrad.renderer.names import variable_name
+from lazygrad.renderer.texts import variable_name
 from tests.helpers import needs
 
 #: Keywords, types, functions, macros, labels of the languages that kernels are written in, and names that

@@ -13,7 +13,7 @@ from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
 from ..alignment import alignment_for_packed, multiple_of
-from ..names import variable_name
+from ..texts import variable_name
 from .parentheses import of_choice, without_parentheses
 from .text import Row, Text
 

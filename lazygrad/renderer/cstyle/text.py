@@ -11,8 +11,7 @@ from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp
 from ...target import Target
 from .. import parameters
-from ..names import Names, carried_accumulators, loop_names
-from ..texts import Writer
+from ..texts import Names, Writer, carried_accumulators, loop_names
 from .dialect import Dialect
 from .functions import Functions
 from .literals import float_literal, int_literal

@@ -25,7 +25,7 @@ from ...ir.pattern import PatternMatcher, UPat
 from ...ir.text import number_text
 from ...ir.uop import UOp
 from ...target import Target
-from ..names import variable_name
+from ..texts import variable_name
 from . import control, memory, wgsl_wide
 from .arithmetic import BY_SIGNS, NARROW, is_not, opposite, sum_or_product
 from .dialect import Dialect

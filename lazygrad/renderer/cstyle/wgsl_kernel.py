@@ -5,8 +5,7 @@ from __future__ import annotations
 from ...dtype import ConstType, DType, PtrDType, dtypes
 from ...ir.ops import Ops
 from ...ir.uop import UOp
-from ..names import variable_name
-from ..texts import write
+from ..texts import variable_name, write
 from . import wgsl_wide
 from .text import Text
 from .wgsl import IN_WORDS, TYPES, groups_of, in_range, literal

@@ -7,8 +7,7 @@ from ...ir.index import float_bounds
 from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
-from .text import Text
-from .types import constant_text, mangled, type_text, zero
+from .text import Text, constant_text, mangled, type_text, zero
 
 
 def cast(ctx: Text, node: UOp) -> str:

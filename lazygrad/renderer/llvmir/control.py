@@ -13,8 +13,7 @@ from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
 from .memory import store_past_caches
-from .text import Loop, Text, kind_of
-from .types import constant, type_text
+from .text import Loop, Text, constant, type_text
 
 
 def define_total(ctx: Text, node: UOp) -> str:
@@ -62,7 +61,7 @@ def loop(ctx: Text, node: UOp) -> str:
     name, kind = ctx.loop_names[node], type_text(node.dtype)
     start, end = ctx.of(node.src[0]), ctx.of(node.src[-1])
     runs = bounds(node.src[0])[1] < bounds(node.src[-1])[0]
-    if kind_of(node) is AxisType.THREAD:
+    if node.arg.kind is AxisType.THREAD:
         start, end = _share(ctx, node, start, end)
         runs = False
     opened = _enter(ctx, node)

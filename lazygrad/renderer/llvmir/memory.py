@@ -11,10 +11,9 @@ from ...ir.expression import buffer_name
 from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
-from ..names import variable_name
 from ..scratch import DONE, MAX_STACK, SYMBOL
-from .text import Text
-from .types import mangled, memory_type, splat, type_text, zero
+from ..texts import variable_name
+from .text import Text, mangled, memory_type, splat, type_text, zero
 from .uniform_values import is_offset, is_start_elsewhere
 
 #: So many stores past the caches share a test of where their buffer begins: their values wait in registers.
@@ -237,11 +236,6 @@ def _begins_with_a_line(ctx: Text, buffer: UOp) -> str:
     return name
 
 
-def metadata(ctx: Text) -> list[str]:
-    """What `!nontemporal` names."""
-    return ["!0 = !{i32 1}"] if ctx.nontemporal else []
-
-
 def define_local(ctx: Text, node: UOp) -> str:
     assert isinstance(node.dtype, PtrDType)
     base, size = node.dtype.base, node.dtype.size
@@ -253,25 +247,18 @@ def define_local(ctx: Text, node: UOp) -> str:
     return name
 
 
-def taken_scratch(ctx: Text) -> list[str]:
-    """What takes the memory of all tiles at once."""
+def scratch_calls(ctx: Text) -> tuple[list[str], list[str]]:
+    """What takes the memory of all tiles at once, and what says that the kernel no longer uses it."""
     if not ctx.scratch:
-        return []
+        return [], []
     ctx.declared[f"declare noalias ptr @{SYMBOL}(i64)"] = None
-    total, begin = sum(nbytes for _, nbytes in ctx.scratch), 0
-    lines = [f"  %scratch = call noalias ptr @{SYMBOL}(i64 {total})"]
-    for name, nbytes in ctx.scratch:
-        lines.append(f"  {name} = getelementptr inbounds i8, ptr %scratch, i64 {begin}")
-        begin += nbytes
-    return lines
-
-
-def given_scratch(ctx: Text) -> list[str]:
-    """What says that the kernel no longer uses it."""
-    if not ctx.scratch:
-        return []
     ctx.declared[f"declare void @{DONE}(ptr)"] = None
-    return [f"  call void @{DONE}(ptr %scratch)"]
+    total, begin = sum(nbytes for _, nbytes in ctx.scratch), 0
+    taken = [f"  %scratch = call noalias ptr @{SYMBOL}(i64 {total})"]
+    for name, nbytes in ctx.scratch:
+        taken.append(f"  {name} = getelementptr inbounds i8, ptr %scratch, i64 {begin}")
+        begin += nbytes
+    return taken, [f"  call void @{DONE}(ptr %scratch)"]
 
 
 def _only_lane(mask: UOp) -> int | None:

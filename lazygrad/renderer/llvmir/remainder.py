@@ -14,8 +14,7 @@ from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
 from .arithmetic import divided
-from .text import Text
-from .types import mangled, type_text
+from .text import Text, mangled, type_text
 
 #: type → its words, the bits of a word and of a mantissa
 _WORDS = {dtypes.float32: ("i32", 32, 23), dtypes.float64: ("i64", 64, 52)}

@@ -9,8 +9,7 @@ from ...dtype import DType, dtypes
 from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
-from .text import Text
-from .types import constant_text, type_text
+from .text import Text, constant_text, type_text
 
 #: Of packed numbers of a type: what its sums of products are called, and how their factors are typed.
 _DOTS = {

@@ -12,8 +12,7 @@ from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher
 from ...ir.uop import UOp
 from .. import parameters
-from ..names import loop_names
-from ..texts import Writer, write
+from ..texts import Writer, loop_names, write
 from .helpers import HELPERS
 from .literals import const, memory_format
 

@@ -30,8 +30,8 @@ from ..ir.uop import UOp
 from ..ir.walks import of_op
 from ..target import Target
 from .opt import KernelOptError, Loops, Opt, OptOps, apply_opt, apply_opts
+from .opt.heuristic import FEWEST, PIECE
 from .opt.moves.actions import MAX_PIECES
-from .opt.threads import FEWEST, PIECE
 from .select_opts import launch_cycles, select_opts
 
 

@@ -17,8 +17,8 @@ from ..codegen.cost.predict import TURNS_OF_A_WHILE, predict
 from ..codegen.direct_kernels import DIRECT_KERNELS, LANGUAGES, DirectKernel, DirectProgram
 from ..codegen.linearizing.linearize import untouched
 from ..codegen.opt import Opt, OptOps
+from ..codegen.opt.heuristic import requested_chunks
 from ..codegen.opt.moves.actions import MAX_PIECES
-from ..codegen.opt.threads import requested_chunks
 from ..codegen.passes import legalize
 from ..dtype import dtypes
 from ..ir import index

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ..dtype import PtrDType
 from .index import bounds
@@ -19,19 +20,6 @@ OPENING, CLOSING = tuple(CLOSES.values()), tuple(CLOSES)
 def is_declared(node: UOp) -> bool:
     """Whether a node stands at the head of a list, wherever it is used."""
     return node.op in _HEAD
-
-
-def in_order_of_head(declarations: Iterable[UOp]) -> list[UOp]:
-    """Declarations in the order in which they stand at the head of a list."""
-    numbered = (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)
-    named = (Ops.DEFINE_VAR, Ops.SPECIAL)
-    return sorted(
-        declarations,
-        key=lambda node: (
-            _HEAD[node.op],
-            node.arg if node.op in numbered else node.arg[0] if node.op in named else 0,
-        ),
-    )
 
 
 class LinearWriter:
@@ -58,8 +46,13 @@ class LinearWriter:
             self._scopes.append([])
 
     def listed(self) -> list[UOp]:
-        """The program."""
-        return in_order_of_head(self.head) + self.body
+        """The program: declarations by kind, of one kind by number, then the steps."""
+        numbered, named = (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL), (Ops.DEFINE_VAR, Ops.SPECIAL)
+
+        def place(node: UOp) -> tuple[int, Any]:
+            return _HEAD[node.op], node.arg if node.op in numbered else node.arg[0] if node.op in named else 0
+
+        return sorted(self.head, key=place) + self.body
 
 
 def in_loops(program: Iterable[UOp]) -> Iterator[tuple[UOp, list[UOp]]]:

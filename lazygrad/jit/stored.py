@@ -3,7 +3,7 @@
 Only for functions marked by `asks_nothing`, since what these do follows from what they can see: the key is
 their structure (structure.py), the arguments' form, the flags, the targets and lazygrad's source. Kept are
 the kernels' ASTs, the order in which they run, and which memory each works on, by name. The programs are on
-disk anyway (programs/stored.py), signed as these entries are; an entry that does not fit is as if there were
+disk anyway (programs/runners.py), signed as these entries are; an entry that does not fit is as if there were
 none.
 """
 

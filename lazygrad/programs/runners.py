@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..codegen import records
 from ..codegen.compile import compile_kernel, stage_times
 from ..codegen.direct_kernels import record_of
 from ..codegen.opt import Opt
+from ..codegen.own_source import LEVEL, own_source
 from ..config import BEAM, CACHELEVEL, CHECK, NOOPT, Context, ContextVar, usable_cores
 from ..device import CompiledDevice, Device, OutOfMemoryError, Program
 from ..events import listeners, tell
@@ -24,10 +26,11 @@ from ..ir.loop import LoopPlan
 from ..ir.uop import UOp
 from ..memo import Memo, forget_all
 from ..renderer import ProgramSpec
+from ..runtime import diskcache_get, diskcache_put
 from ..schedule.kernelize import planning
+from ..structure import Unlasting, digest, target_text
 from .background import background
 from .loops import loop_program
-from .stored import load_program, store_program
 
 
 @dataclass
@@ -74,7 +77,7 @@ class Build:
             _count("compile", start)
             if listeners:
                 tell("compile", start, self.device.name, self.spec.name)
-            store_program(self.device, self.key[1], self.spec, lib)
+            _to_disk(self.device, self.key[1], self.spec, lib)
         start = time.perf_counter()
         try:
             program = self.device.load(self.spec, lib)
@@ -227,7 +230,7 @@ def _lowered(key: Key) -> Build:
     start = time.perf_counter()
     found = _compiled.get((device.kind, ast, flags)) if CACHELEVEL >= 1 else None
     if found is None and not CHECK:  # which is there to look at every form
-        found = load_program(device, ast)
+        found = _from_disk(device, ast)
     if found is None:
         opts = [] if NOOPT else _searched(device, ast) if BEAM >= 1 else None
         with uncollected():
@@ -262,6 +265,44 @@ def values_for(runner: Runner, var_vals: dict[UOp, int]) -> tuple[int, ...]:
             f"Variable {unbound[0]} has no value: bind it before it is used, as in {unbound[0]}.bind(3)"
         )
     return tuple(named[name] for name in names)
+
+
+# *** on disk
+
+
+def _from_disk(device: CompiledDevice, ast: UOp) -> tuple[ProgramSpec, bytes] | None:
+    """The program and binary of a kernel, if a process left them on disk."""
+    key = _lasting_key(device, ast)
+    record = None if key is None else diskcache_get("programs", key, LEVEL)
+    return None if record is None else records.spec_of(record)
+
+
+def _to_disk(device: CompiledDevice, ast: UOp, spec: ProgramSpec, lib: bytes) -> None:
+    """Leave a program for other processes."""
+    key = _lasting_key(device, ast)
+    if key is not None:
+        try:
+            diskcache_put("programs", key, records.record_of(spec, lib), LEVEL)
+        except Unlasting:
+            return
+
+
+def _lasting_key(device: CompiledDevice, ast: UOp) -> str | None:
+    """A key of a program that is the same in every process; None where the compiler says that it is not kept,
+    or the kernel has no lasting description.
+
+    It is made of the kernel's structure (not of its text: a second process lowers nothing), the target, what
+    the compiler says of itself, the flags that change code, and the source of lazygrad.
+    """
+    version = None if device.compiler is None else device.compiler.version()
+    if version is None or CACHELEVEL.value < LEVEL:
+        return None
+    flags = [(flag.name, flag.value) for flag in ContextVar.of_code]
+    try:
+        target = f"{type(device.renderer).__name__} {target_text(device.target)}"
+        return "\n".join((own_source(), version, target, repr(flags), digest(ast)))
+    except Unlasting:
+        return None
 
 
 def clear_programs() -> None:

@@ -18,7 +18,7 @@ from ..ir.text import GRAPH, LINEAR, LOOPS, styled
 from ..ir.uop import UOp
 from ..programs.runners import Runner, get_runner, linear_program
 from ..renderer import ProgramSpec
-from ..schedule.kernelize import plan_observers
+from ..schedule.kernelize import graph_printers
 from ..schedule.kernels.items import ScheduleItem
 from .rows import shown_name
 from .terminal import show
@@ -147,4 +147,4 @@ def print_graphs(roots: Sequence[UOp]) -> None:
             show(styled(GRAPH, root))
 
 
-plan_observers.append(print_graphs)
+graph_printers.append(print_graphs)

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..config import CACHELEVEL, CHECK, CHECK_INDEX, FUSE, MEMORY_BUDGET, OPTS, PLAN_FOR, Context
+from ..config import CACHELEVEL, CHECK, CHECK_INDEX, FUSE, GRAPH, MEMORY_BUDGET, OPTS, PLAN_FOR, VIZ, Context
 from ..decisions import yes_or_no
 from ..device import lock_across_fork
 from ..dtype import dtypes
@@ -59,6 +59,8 @@ planning = lock_across_fork()
 
 #: Called with what is asked for, before it is planned.
 plan_observers: list[Callable[[Sequence[UOp]], None]] = []
+#: The same with GRAPH=1 or VIZ=1 alone.
+graph_printers: list[Callable[[Sequence[UOp]], None]] = []
 #: Called with all that is planned with it, after that.
 collected_observers: list[Callable[[Request], None]] = []
 
@@ -85,6 +87,8 @@ def kernelize(roots: Sequence[UOp], pending: Pending, attempt: Attempt | None = 
         start = time.perf_counter()
         for observer in plan_observers:
             observer(wanted)
+        for prints in graph_printers if GRAPH or VIZ else ():
+            prints(wanted)
         if CHECK == 1:
             verify(UOp(Ops.SINK, src=tuple(wanted)), TENSOR, "the methods of Tensor")
         asked = run(COLLECT, _with_siblings(Request.of(wanted)), Job(pending))

@@ -1,4 +1,4 @@
-"""Copying: copies, casts, and numbers beside a tensor."""
+"""Copying: copies and casts."""
 
 from __future__ import annotations
 
@@ -7,14 +7,8 @@ from typing import Any
 
 from ..device import Device
 from ..dtype import (
-    ConstType,
-    DType,
     DTypeSaid,
-    default_float,
-    default_int,
     dtype_of_bits,
-    dtypes,
-    least_upper_dtype,
     to_dtype,
 )
 from ..ir.ops import Ops
@@ -24,12 +18,11 @@ from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from .elementwise.bits import resized
 from .face import Tensor
-from .sources import constant, plain_number
 from .storage import is_view
 
 
 class Copying(Tensor):
-    """Copies, casts, and what stands beside a tensor."""
+    """Copies and casts."""
 
     def contiguous(self) -> Tensor:
         """The same values in row-major order in memory of their own (the tensor itself if it is already).
@@ -101,24 +94,3 @@ class Copying(Tensor):
         if wanted.itemsize != self.dtype.itemsize or not Device.runs_kernels(self.device):
             return resized(self, wanted)
         return self._unary(self.uop.bitcast(wanted))
-
-    def _lift(self, other: Any) -> Tensor:
-        """`other` as a tensor on this device; a number in the weakest dtype that fits this tensor's."""
-        if isinstance(other, Tensor):
-            return other
-        other = plain_number(other)
-        if isinstance(other, (bool, int, float)):
-            return type(self)._make(constant(other, self._scalar_dtype(other), self.device))
-        if other is None:
-            raise TypeError("an operand must be a number, a tensor, an array or a list, not None")
-        made: Tensor = type(self)(other, device=self.device)
-        return made
-
-    def _scalar_dtype(self, value: ConstType) -> DType:
-        """The dtype a bare Python number takes beside this tensor (weak promotion, as in JAX and PyTorch)."""
-        mine = self.dtype
-        if isinstance(value, bool) or dtypes.is_float(mine):
-            return mine if dtypes.is_float(mine) else least_upper_dtype(mine, dtypes.bool)
-        if isinstance(value, float):
-            return default_float()
-        return mine if dtypes.is_int(mine) else default_int()

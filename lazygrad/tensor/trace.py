@@ -49,12 +49,10 @@ class _Block(Metadata):
     __slots__ = ()
 
 
-def _wants_lines() -> bool:
-    return bool(TRACEMETA.value >= 2 or CHECK.value or DEBUG.value >= 2)
-
-
 #: What nodes remember: 0 nothing, 1 the method, 2 the user's line too.
-noting = Decided(lambda: 0 if not TRACEMETA.value else 2 if _wants_lines() else 1)
+noting = Decided(
+    lambda: 0 if not TRACEMETA.value else 1 + bool(TRACEMETA.value >= 2 or CHECK.value or DEBUG.value >= 2)
+)
 
 
 def user_line() -> str:

@@ -67,7 +67,7 @@ def predicted(ast: UOp, on: LLVMRenderer) -> dict[str, tuple[float, float]]:
 def test_the_plan_that_is_chosen_is_the_best_by_the_program_as_well(name, processor):
     on = renderer(processor)
     found = predicted(KERNELS[name], on)
-    chosen = found[str(heuristic.choose(lower(KERNELS[name]), on.target).opts)]
+    chosen = found[str(heuristic.on_one_core(Loops.of(lower(KERNELS[name])), on.target).opts)]
     assert chosen[1] <= 1.25 * min(program for _, program in found.values())
 
 
@@ -115,7 +115,7 @@ def test_a_short_axis_is_computed_at_once_for_what_its_places_share():
     )
     index = (places * 7.0).exp().cast("int32").maximum(0).minimum(4095)
     (item,) = image.gather(2, index.unsqueeze(1).expand(2, 3, 4096)).schedule()
-    opts = heuristic.choose(lower(item.ast), renderer("znver5").target).opts
+    opts = heuristic.on_one_core(Loops.of(lower(item.ast)), renderer("znver5").target).opts
     assert Opt(OptOps.UPCAST, 1, 3) in opts
 
 
@@ -127,7 +127,7 @@ def test_weights_are_read_once_for_all_images_of_a_small_batch():
     weights = plain(512, 4608).reshape((1, 512, 1, 4608)).expand(shape)
     product = load(1, windows, size=4608 * 8) * load(2, weights, size=512 * 4608)
     ast = sink(store(0, reduce(product, Ops.ADD, 3)))
-    opts = heuristic.choose(lower(ast), renderer("znver5").target).opts
+    opts = heuristic.on_one_core(Loops.of(lower(ast)), renderer("znver5").target).opts
     assert [Opt(OptOps.UPCAST, axis, size) for axis, size in ((0, 2), (2, 4))] == [
         opt for opt in opts if opt.op is OptOps.UPCAST and opt.axis != 1
     ]

@@ -20,7 +20,7 @@ from lazygrad.device import CompiledDevice, Compiler
 from lazygrad.inspection.targets import TARGETS, find_target
 from lazygrad.memo import forget_all
 from lazygrad.nn import Conv2d, Linear, optim, state
-from lazygrad.programs import stored
+from lazygrad.programs import runners
 from lazygrad.programs.runners import clear_programs, get_runner
 from lazygrad.runtime import _cache
 from tests.helpers import ROOT, needs, outputs_of_processes
@@ -125,25 +125,25 @@ def test_what_only_this_process_knows_has_no_digest():
 
 def test_every_kernel_has_a_key():
     for ast in many_kernels():
-        assert stored._key(Device["CPU"], ast) is not None, ast
+        assert runners._lasting_key(Device["CPU"], ast) is not None, ast
 
 
 @pytest.mark.choice
 def test_keys_hold_flags_compiler_and_target(monkeypatch):
     device, ast = Device["CPU"], ast_of(ones(4) + 1)
-    keys = {stored._key(device, ast)}
+    keys = {runners._lasting_key(device, ast)}
     for flag in ContextVar.of_code:
         text = "random:1" if flag.name == "OPTS" else "webgpu"
         with Context(**{flag.name: text if flag.value == "" else 1 - flag.value}):
-            keys.add(stored._key(device, ast))
+            keys.add(runners._lasting_key(device, ast))
     monkeypatch.setattr(type(device.compiler), "version", lambda self: "another")
-    keys.add(stored._key(device, ast))
+    keys.add(runners._lasting_key(device, ast))
     narrow = dataclasses.replace(device.target, vector_bytes=8)
     with monkeypatch.context() as patch:
         patch.setattr(device.renderer, "target", narrow)
-        keys.add(stored._key(device, ast))
-    monkeypatch.setattr(stored, "own_source", lambda: "another")
-    keys.add(stored._key(device, ast))
+        keys.add(runners._lasting_key(device, ast))
+    monkeypatch.setattr(runners, "own_source", lambda: "another")
+    keys.add(runners._lasting_key(device, ast))
     assert len(keys) == 4 + len(ContextVar.of_code)
 
 
@@ -173,7 +173,7 @@ def test_compilers_say_what_their_binaries_depend_on(device):
 def test_a_compiler_that_does_not_say_keeps_nothing():
     device = Device["CPU"]
     plain = CompiledDevice("CPU", device.allocator, device.renderer, Compiler())
-    assert stored._key(plain, ast_of(ones(4) + 1)) is None
+    assert runners._lasting_key(plain, ast_of(ones(4) + 1)) is None
 
 
 # *** records

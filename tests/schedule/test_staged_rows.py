@@ -11,7 +11,7 @@ import pytest
 from lazygrad import Device, Tensor
 from lazygrad.codegen.compile import stages
 from lazygrad.codegen.nests import nests_of
-from lazygrad.codegen.opt import heuristic
+from lazygrad.codegen.opt import Loops, heuristic
 from lazygrad.codegen.opt.moves.actions import Opt, OptOps
 from lazygrad.config import Context
 from lazygrad.ir.ops import Ops
@@ -85,7 +85,7 @@ def opts_of(item: ScheduleItem) -> list:
     """What the heuristic chooses for a kernel."""
     device = Device["CPU"]
     loops = dict(stages(item.ast, device.renderer, ()))["lower"]
-    return heuristic.choose(loops, device.target).opts
+    return heuristic.on_one_core(Loops.of(loops), device.target).opts
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -22,7 +22,7 @@ from ...codegen.expressions.ranges import substitute_ranges
 from ...codegen.lowering.lower import lower
 from ...codegen.opt import Opt, OptOps
 from ...codegen.opt.grids import Prediction
-from ...codegen.opt.threads import requested_chunks
+from ...codegen.opt.heuristic import requested_chunks
 from ...dtype import DType
 from ...ir.ops import Ops
 from ...ir.uop import UOp

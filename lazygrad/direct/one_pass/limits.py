@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from ...dtype import dtypes
 from ...ir.index import const, terms_of
-from ...ir.index.atoms import conjuncts
 from ...ir.index.division import add, sub
-from ...ir.index.polynomials import mul
+from ...ir.index.polynomials import conjuncts, mul
 from ...ir.nest import ranges_of
 from ...ir.ops import COMPARISONS, SUMS_TO_PRODUCTS, Ops
 from ...ir.uop import UOp

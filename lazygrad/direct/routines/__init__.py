@@ -14,7 +14,7 @@ from typing import Any
 from ...codegen.cost.predict import predict
 from ...codegen.direct_kernels import DIRECT_KERNELS, ROUTINES, DirectKernel, DirectProgram, Routine
 from ...codegen.opt import Opt, OptOps
-from ...codegen.opt.threads import requested_chunks
+from ...codegen.opt.heuristic import requested_chunks
 from ...dtype import dtypes
 from ...ir.args import AxisType, RoutineRecord
 from ...ir.ops import Ops

@@ -7,12 +7,26 @@ polynomial, so that equal sums are the same object, and `//` and `%` simplify by
 their bounds instead of by search.
 """
 
-from .atoms import FALSE, TRUE, as_index, as_sint, conjuncts, const, order_key, sint
 from .bounds import bounds, bounds_where, float_bounds, note_bounds
 from .conditions import all_of, equal, less, less_equal, logical_not, maximum, minimum, not_equal, select
 from .division import add, floordiv, mod, sub
 from .nodes import evaluate, rebuild, substitute
-from .polynomials import Monomial, Terms, build, mul, neg, terms_of
+from .polynomials import (
+    FALSE,
+    TRUE,
+    Monomial,
+    Terms,
+    as_index,
+    as_sint,
+    build,
+    conjuncts,
+    const,
+    mul,
+    neg,
+    order_key,
+    sint,
+    terms_of,
+)
 
 __all__ = [
     "FALSE",

@@ -9,7 +9,7 @@ from typing import Any
 from ...dtype import DType, dtypes
 from ..ops import MOVEMENT, Ops
 from ..uop import UOp
-from .atoms import conjuncts
+from .polynomials import conjuncts
 
 Bound = tuple[int, int]
 

@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from ...dtype import dtypes
 from ..ops import Ops
 from ..uop import UOp
-from .atoms import FALSE, TRUE, conjuncts, const, order_key
 from .bounds import bounds
 from .division import add, sub, symbolic_bound
-from .polynomials import Terms, build, terms_of
+from .polynomials import FALSE, TRUE, Terms, build, conjuncts, const, order_key, terms_of
 
 
 def less(a: UOp, b: UOp) -> UOp:

@@ -8,9 +8,8 @@ import math
 from ...dtype import dtypes
 from ..ops import Ops
 from ..uop import UOp
-from .atoms import const
 from .bounds import bounds
-from .polynomials import Monomial, Terms, accumulate, build, mul, terms_of
+from .polynomials import Monomial, Terms, accumulate, build, const, mul, terms_of
 
 # *** sums
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from ...dtype import dtypes
 from ..ops import Ops, execute
 from ..uop import UOp, index_constructors, toposort
-from .atoms import FALSE, TRUE
 from .conditions import (
     all_of,
     equal,
@@ -20,7 +19,7 @@ from .conditions import (
     select,
 )
 from .division import add, floordiv, mod, sub
-from .polynomials import mul, neg
+from .polynomials import FALSE, TRUE, mul, neg
 
 index_constructors.update(
     {

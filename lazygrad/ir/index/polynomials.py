@@ -1,11 +1,75 @@
-"""Index expressions as polynomials, and the canonical node of each."""
+"""Index expressions as polynomials, the canonical node of each, and what they are made of: constants, the two
+truths, and atoms, whose order is alike in every process.
+"""
 
 from __future__ import annotations
+
+import functools
+import hashlib
 
 from ...dtype import dtypes
 from ..ops import Ops
 from ..uop import UOp
-from .atoms import const, order_key
+from ..walks import noted
+
+#: So many constants are found without asking the table of all nodes.
+CACHED = 4096
+TRUE, FALSE = UOp.const(dtypes.bool, True), UOp.const(dtypes.bool, False)
+sint = int | UOp
+
+
+@functools.lru_cache(CACHED)
+def const(value: int) -> UOp:
+    """A constant index."""
+    return UOp(Ops.CONST, dtypes.index, (), value)
+
+
+def as_index(value: sint) -> UOp:
+    """An int or a UOp as an index expression."""
+    if isinstance(value, UOp):
+        return value if value.dtype is dtypes.index else UOp(Ops.CAST, dtypes.index, (value,))
+    return const(value)
+
+
+def as_sint(value: UOp) -> sint:
+    """An index expression as a plain int, where it is constant."""
+    return value.arg if value.op is Ops.CONST else value
+
+
+def conjuncts(*conditions: UOp) -> list[UOp]:
+    """The conditions that ANDs of ANDs join, in order, each once, without TRUE."""
+    if len(conditions) == 1 and conditions[0].op is not Ops.AND:
+        return [] if conditions[0] is TRUE else [*conditions]
+    found: dict[UOp, None] = {}
+    visited: set[UOp] = set()  # an AND of one AND with itself, again and again, has few nodes and many paths
+    stack = list(conditions)[::-1]
+    while stack:  # as `reached` does, in half the time
+        condition = stack.pop()
+        if condition.op is not Ops.AND:
+            found[condition] = None
+        elif condition not in visited:
+            visited.add(condition)
+            stack.extend(reversed(condition.src))
+    found.pop(TRUE, None)
+    return list(found)
+
+
+def order_key(node: UOp) -> str:
+    """A text that orders atoms the same way everywhere: names first, a digest for anything deeper."""
+    key = node.facts.get("order_key")
+    return noted(node, "order_key", _order_key) if key is None else key
+
+
+def _order_key(node: UOp) -> str:
+    if node.op is Ops.RANGE:
+        return f"0{node.arg!r}"
+    if node.op in (Ops.DEFINE_VAR, Ops.SPECIAL):
+        return f"1{node.arg!r}"
+    content = f"{node.op.name}{node.dtype!r}{node.arg!r}" + ",".join(s.facts["order_key"] for s in node.src)
+    return "2" + hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+
+
+# *** polynomials
 
 Monomial = tuple[UOp, ...]
 Terms = dict[Monomial, int]
@@ -16,24 +80,21 @@ MAX_PRODUCT = 64
 def terms_of(node: UOp) -> tuple[Terms, int]:
     """The polynomial of a node: {product of atoms: coefficient}, constant. Do not change the dict."""
     found = node.facts.get("terms")
-    if found is None:
-        found = node.facts["terms"] = _terms_of(node)
-    return found
-
-
-def _terms_of(node: UOp) -> tuple[Terms, int]:
+    if found is not None:
+        return found
     terms: Terms = {}
-    constant = 0
+    constant, rest = 0, node
     while True:  # a canonical sum leans left: ((a + b) + c) + const
-        right = node
-        if node.op is Ops.ADD:
-            node, right = node.src
+        right = rest
+        if rest.op is Ops.ADD:
+            rest, right = rest.src
         if right.op is Ops.CONST:
             constant += right.arg
         else:
             monomial, coefficient = _monomial_of(right)
             terms[monomial] = terms.get(monomial, 0) + coefficient
-        if right is node:
+        if right is rest:
+            node.facts["terms"] = terms, constant
             return terms, constant
 
 

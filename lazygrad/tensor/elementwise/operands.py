@@ -19,14 +19,14 @@ from ...dtype import (
     least_upper_dtype,
     wide_float,
 )
-from ...gradient import expanded, filled
+from ...gradient import filled
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import broadcast_shapes, broadcast_to
 from ..face import Tensor
 from ..modes import mode
 from ..same_device import devices_text, meeting
-from ..sources import check_fits, plain_number
+from ..sources import check_fits, constant, plain_number
 from ..transforms.constant import Flat
 
 _CAST_FIRST = ", the dtype of the tensor; cast the tensor first"
@@ -51,6 +51,27 @@ class Operands(Tensor):
         number = plain_number(other)
         return self._weak(number) if isinstance(number, (bool, int, float)) else self._lift(other)
 
+    def _lift(self, other: Any) -> Tensor:
+        """`other` as a tensor on this device; a number in the weakest dtype that fits this tensor's."""
+        if isinstance(other, Tensor):
+            return other
+        other = plain_number(other)
+        if isinstance(other, (bool, int, float)):
+            return type(self)._make(constant(other, self._scalar_dtype(other), self.device))
+        if other is None:
+            raise TypeError("an operand must be a number, a tensor, an array or a list, not None")
+        made: Tensor = type(self)(other, device=self.device)
+        return made
+
+    def _scalar_dtype(self, value: ConstType) -> DType:
+        """The dtype a bare Python number takes beside this tensor (weak promotion, as in JAX and PyTorch)."""
+        mine = self.dtype
+        if isinstance(value, bool) or dtypes.is_float(mine):
+            return mine if dtypes.is_float(mine) else least_upper_dtype(mine, dtypes.bool)
+        if isinstance(value, float):
+            return default_float()
+        return mine if dtypes.is_int(mine) else default_int()
+
     def _weak(self, value: ConstType) -> Tensor:
         """A constant of the dtype that a bare number takes beside this tensor."""
         dtype = self._scalar_dtype(value)
@@ -65,7 +86,7 @@ class Operands(Tensor):
             if type(other) is int:
                 check_fits(other, held, _CAST_FIRST)
             b, common = UOp.const(held, other), dtype or least_upper_dtype(a.dtype, held)
-            a, b = a.cast(common), expanded(b.cast(common), self.shape)
+            a, b = a.cast(common), broadcast_to(b.cast(common), self.shape)
             return self._make(b.alu(op, a) if reverse else a.alu(op, b), self)
         right = other if isinstance(other, Tensor) else self._operand(other)
         a, b = self.uop, right.uop

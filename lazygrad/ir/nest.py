@@ -98,30 +98,23 @@ class Block:
     """One loop, or (without a range) the kernel's body.
 
     range   the loop's RANGE             items   what stands in it, in order: nodes and inner Blocks
-    parent  the Block it is an item of   opens   the REDUCEs and SCANs whose accumulators start before it
-    depth   the number of loops around   closes  those that accumulate at the end of this loop's body
+    depth   the number of loops around   opens   the REDUCEs and SCANs whose accumulators start before it
+                                         closes  those that accumulate at the end of this loop's body
+
+    It does not know the Block that it is an item of: what is in a circle lives until garbage is collected.
     """
 
-    __slots__ = ("closes", "depth", "items", "opens", "parent", "range")
+    __slots__ = ("closes", "depth", "items", "opens", "range")
 
-    def __init__(self, range: UOp | None, parent: Block | None) -> None:
-        self.range, self.parent = range, parent
-        self.depth: int = parent.depth + 1 if parent else 0
+    def __init__(self, range: UOp | None, around: Block | None) -> None:
+        self.range = range
+        self.depth: int = around.depth + 1 if around else 0
         self.items: list[UOp | Block] = []
         self.opens: list[UOp] = []
         self.closes: list[UOp] = []
 
     def __repr__(self) -> str:
         return f"Block({self.range.arg if self.range else 'body'}, {len(self.items)} items)"
-
-    def below(self, outer: Block) -> Block:
-        """The Block around this one (or itself) that is an item of `outer`."""
-        block = self
-        while block.parent is not outer:
-            if block.parent is None:
-                raise RuntimeError(f"{self} uses a value of {outer}, which is not around it")
-            block = block.parent
-        return block
 
     def walk(self) -> Iterable[Block]:
         """This Block and all inside it, outer before inner, in order."""
@@ -133,8 +126,8 @@ class Guard(Block):
 
     __slots__ = ("condition",)
 
-    def __init__(self, condition: UOp, parent: Block, items: list[UOp | Block]) -> None:
-        super().__init__(None, parent)
+    def __init__(self, condition: UOp, around: Block, items: list[UOp | Block]) -> None:
+        super().__init__(None, around)
         self.condition, self.items = condition, items
 
 
@@ -199,32 +192,36 @@ def loop_nest(sink: UOp) -> Block:
     nodes = nodes_in_order(sink)
     ranges_of(sink)
     body = Block(None, None)
-    block_of = _assign_ranges(nodes, body)
+    around: dict[Block, Block] = {}
+    block_of = _assign_ranges(nodes, body, around)
     home = _assign_nodes(nodes, block_of, body)
-    before = _dependencies(nodes, home, block_of)
+    before = _dependencies(nodes, home, block_of, around)
     placed: set[UOp | Block] = set()
     nests = nests_of_stores(sink)
     for stores in nests:
         needed = nodes if len(nests) == 1 else nodes_in_order(UOp.sink(*stores))
-        _order_items(needed, home, before, block_of, placed)
+        _order_items(needed, home, before, block_of, around, placed)
     return body
 
 
-def _assign_ranges(nodes: list[UOp], body: Block) -> dict[UOp, Block]:
-    """The Block of each RANGE. Outer REDUCEs and STAGEs are met before those inside them."""
+def _assign_ranges(nodes: list[UOp], body: Block, around: dict[Block, Block]) -> dict[UOp, Block]:
+    """The Block of each RANGE; `around` is told in which Block it stands.
+
+    Outer REDUCEs and STAGEs are met before those inside them.
+    """
     block_of: dict[UOp, Block] = {}
     stores = [ranges_of(node) for node in nodes if node.op is Ops.STORE]
     for outer in output_ranges(nodes):
         beside = frozenset().union(*(ranges for ranges in stores if outer in ranges))
-        block_of[outer] = Block(outer, _deepest(beside & block_of.keys(), block_of, body))
+        parent = _deepest(beside & block_of.keys(), block_of, body)
+        block = block_of[outer] = Block(outer, parent)
+        around[block] = parent
     reduces = [node for node in nodes if node.op is Ops.REDUCE]
     for closing in reversed([node for node in nodes if node.op in _CLOSING]):
         parent = _deepest(closing.facts["ranges"], block_of, body)
         for inner in closed_ranges(closing):
-            block = block_of.get(inner)
-            if block is None:
-                block = block_of[inner] = Block(inner, parent)
-            elif block.parent is not parent:
+            block = block_of.setdefault(inner, Block(inner, parent))
+            if around.setdefault(block, parent) is not parent:
                 raise RuntimeError(f"RANGE {inner.arg} is closed in two places")
             parent = block
     for reduce in reduces:
@@ -271,7 +268,9 @@ def _assign_nodes(nodes: list[UOp], block_of: dict[UOp, Block], body: Block) -> 
 Before = dict[UOp | Block, list[UOp | Block]]
 
 
-def _dependencies(nodes: list[UOp], home: dict[UOp, Block], block_of: dict[UOp, Block]) -> Before:
+def _dependencies(
+    nodes: list[UOp], home: dict[UOp, Block], block_of: dict[UOp, Block], around: dict[Block, Block]
+) -> Before:
     """Item → items of the same Block that must stand before it.
 
     A node deep inside a loop that needs a value from outside makes the whole loop wait for it.
@@ -296,7 +295,12 @@ def _dependencies(nodes: list[UOp], home: dict[UOp, Block], block_of: dict[UOp, 
             if outer is None:
                 continue
             if outer is not user:
-                before.setdefault(user.below(outer), []).append(source)
+                inside = user
+                while around.get(inside) is not outer:
+                    if inside not in around:
+                        raise RuntimeError(f"{user} uses a value of {outer}, which is not around it")
+                    inside = around[inside]
+                before.setdefault(inside, []).append(source)
             elif node.op is not Ops.REDUCE:
                 before.setdefault(node, []).append(source)
     return before
@@ -307,6 +311,7 @@ def _order_items(
     home: dict[UOp, Block],
     before: Before,
     block_of: dict[UOp, Block],
+    around: dict[Block, Block],
     placed: set[UOp | Block],
 ) -> None:
     """Fill the items: values and reductions in the order of first need, then the storing loop, then STOREs.
@@ -323,15 +328,14 @@ def _order_items(
         elif node in home and node not in late:
             for inner in closed_ranges(node)[1:]:
                 block = block_of[inner]
-                if block.parent is not None:
-                    _append_after_needs(block, block.parent.items, before, placed)
+                _append_after_needs(block, around[block].items, before, placed)
             _append_after_needs(node, home[node].items, before, placed)
     for store in stores:
         block = home[store]
-        while block.parent is not None and block not in placed:
+        while block in around and block not in placed:
             placed.add(block)
-            block.parent.items.append(block)
-            block = block.parent
+            around[block].items.append(block)
+            block = around[block]
     for store in stores:
         items = home[store].items
         if store.src[1] in late:

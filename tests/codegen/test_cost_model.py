@@ -88,8 +88,8 @@ def gathered(spread, parts=16):
 
 
 def test_each_part_of_a_gathered_vector_is_in_a_line_of_its_own():
-    (traffic,) = gathered(1000)[1].traffic.values()
-    loop, _ = traffic.steps
+    loop = gathered(1000)[1]
+    (traffic,) = loop.traffic.values()
     assert traffic.footprints([loop], 64) == [16 * 64]  # the next elements are in the same lines
 
 

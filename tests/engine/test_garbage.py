@@ -8,7 +8,7 @@ import gc
 import numpy as np
 import pytest
 
-from lazygrad import JitError, Tensor, TinyJit
+from lazygrad import Context, JitError, Tensor, TinyJit, UOp
 from lazygrad.distributed import Mesh
 from lazygrad.nn import BatchNorm, Embedding, Linear
 from lazygrad.nn.optim import Adam
@@ -90,6 +90,29 @@ def test_nothing_of_ours_needs_the_collector(mesh):
     before = len(alive())
     steps_and_errors(mesh)
     assert len(alive()) == before
+
+
+@pytest.mark.usefixtures("undisturbed")
+def test_planning_and_compiling_leave_no_node_to_the_collector() -> None:
+    """A node in a circle keeps all that it is made of: lowering, predictions and loop nests make none."""
+    x, heads = Tensor.rand(8, 24).realize(), Tensor.rand(1, 2, 8, 4).realize()
+
+    def planned_and_compiled() -> None:
+        with Context(CACHELEVEL=0, NOOPT=0):
+            Tensor.realize((x.softmax() @ x.T.exp()).sum(0), (x + 1).cumsum(0), x.pad((1, 1)).flip(1).max(1))
+            heads.scaled_dot_product_attention(heads, heads, is_causal=True).realize()
+
+    planned_and_compiled()  # what is made once
+    gc.collect()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        planned_and_compiled()
+        gc.collect()
+        found = [each for each in gc.garbage if isinstance(each, UOp)]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+    assert found == []
 
 
 @pytest.mark.slow

@@ -47,6 +47,7 @@ class Loop:
     lost          cycles in which nothing is done
     traffic       the places that it loads and stores
     thread_chunks  whether its turns run on several cores
+    key     stands for it in the steps of traffic, its own too: they would be in a circle with it
     """
 
     iterations: float = 1.0
@@ -62,6 +63,7 @@ class Loop:
     lost: float = 0.0
     traffic: dict[Hashable, Traffic] = field(default_factory=dict)
     thread_chunks: bool = False
+    key: object = field(default_factory=object)
 
     def path(self) -> list[Loop]:
         """This loop and those around it, innermost first."""
@@ -115,9 +117,10 @@ class Loop:
         item, steps   bytes of an element; loop → elements by which it moves their place
         chunks, spread  in how many lines apart they are; bytes from one of these to the next
         """
-        key = memory, frozenset(steps.items())  # in the same lines, about
+        own = {loop.key: step for loop, step in steps.items()}
+        key = memory, frozenset(own.items())  # in the same lines, about
         if key not in self.traffic or nbytes > self.traffic[key].nbytes:
-            self.traffic[key] = Traffic(memory, whole, item, nbytes, steps, parts, spread)
+            self.traffic[key] = Traffic(memory, whole, item, nbytes, own, parts, spread)
 
 
 @dataclass(eq=False)
@@ -126,7 +129,7 @@ class Traffic:
 
     whole   bytes of the memory
     item    bytes of an element
-    steps   loop → elements by which each of its turns moves them
+    steps   key of a loop → elements by which each of its turns moves them
     chunks  in how many lines apart the bytes are
     spread  bytes from one of these to the next; 0: not known, or by different ones
     """
@@ -135,7 +138,7 @@ class Traffic:
     whole: float
     item: int
     nbytes: float
-    steps: dict[Loop, int]
+    steps: dict[object, int]
     chunks: int = 1
     spread: int = 0
 
@@ -149,7 +152,7 @@ class Traffic:
             waste = max(1.0, line / part)
         found = []
         for loop in path:
-            step = self.steps.get(loop)
+            step = self.steps.get(loop.key)
             if step and loop.iterations > 1:
                 places *= loop.iterations
                 nearest = min(nearest, abs(step) * self.item)
@@ -165,7 +168,7 @@ class Traffic:
         """
         length, rest = self.nbytes / self.chunks, list(inside)
         while rest:
-            step = abs(self.steps.get(rest[0], 0)) * self.item
+            step = abs(self.steps.get(rest[0].key, 0)) * self.item
             if step and rest[0].iterations > 1 and step > length + line:
                 break
             if step:
@@ -173,7 +176,7 @@ class Traffic:
             del rest[0]
         if length < WALK * line:
             return 0.0
-        return self.chunks * math.prod([loop.iterations for loop in rest if self.steps.get(loop)])
+        return self.chunks * math.prod([loop.iterations for loop in rest if self.steps.get(loop.key)])
 
     def jumps(self, inside: Sequence[Loop], memory: Memory, lines: float) -> float:
         """How often its place goes on to another line of the same set: not more often than to a line.
@@ -184,14 +187,16 @@ class Traffic:
         alike, line = memory.aliasing, memory.line
         turning = [loop for loop in inside if loop.iterations > 1]
         if self.spread and self.chunks * math.gcd(self.spread, alike) > memory.sizes[0]:
-            return self.chunks * math.prod([loop.iterations for loop in turning if self.steps.get(loop)])
-        while turning and 0 < abs(self.steps.get(turning[0], 0)) * self.item * turning[0].iterations <= line:
+            return self.chunks * math.prod([loop.iterations for loop in turning if self.steps.get(loop.key)])
+        while (
+            turning and 0 < abs(self.steps.get(turning[0].key, 0)) * self.item * turning[0].iterations <= line
+        ):
             del turning[0]  # it stays in a line
-        step = self.steps.get(turning[0]) if turning else None
+        step = self.steps.get(turning[0].key) if turning else None
         if not step or step * self.item % alike:
             return 0.0
         return min(
-            lines, self.chunks * math.prod([loop.iterations for loop in turning if self.steps.get(loop)])
+            lines, self.chunks * math.prod([loop.iterations for loop in turning if self.steps.get(loop.key)])
         )
 
 

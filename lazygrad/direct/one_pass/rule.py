@@ -354,39 +354,41 @@ def is_same(a: UOp, b: UOp, renamed: dict[UOp, UOp]) -> bool:
 
     What commutes in conditions and places may stand in another order, which follows those names.
     """
-    done: set[tuple[UOp, UOp]] = set()
+    return _same(a, b, renamed, set())
 
-    def same(a: UOp, b: UOp) -> bool:
-        if a.op is Ops.RANGE:
-            return renamed.get(a, a) is b
-        if (a, b) in done:
-            return True
-        if a.op is not b.op or a.dtype is not b.dtype or a.arg != b.arg or len(a.src) != len(b.src):
-            return False
-        if a.op is Ops.REDUCE:
-            for one, other in zip(a.src[1:], b.src[1:], strict=True):
-                if one.op is not Ops.RANGE or other.op is not Ops.RANGE or one.src != other.src:
-                    return False
-                renamed[one] = other
-        if a.op in (Ops.AND, Ops.ADD, Ops.MUL) and a.dtype in (dtypes.bool, dtypes.index):
-            found = in_some_order(_chain(a), _chain(b))
-        else:
-            found = all(same(one, other) for one, other in zip(a.src, b.src, strict=True))
-        if found:
-            done.add((a, b))
-        return found
 
-    def in_some_order(some: list[UOp], others: list[UOp]) -> bool:
-        if len(some) != len(others):
-            return False
-        for one in some:
-            other = next((other for other in others if same(one, other)), None)
-            if other is None:
-                return False
-            others.remove(other)
+def _same(a: UOp, b: UOp, renamed: dict[UOp, UOp], done: set[tuple[UOp, UOp]]) -> bool:
+    if a.op is Ops.RANGE:
+        return renamed.get(a, a) is b
+    if (a, b) in done:
         return True
+    if a.op is not b.op or a.dtype is not b.dtype or a.arg != b.arg or len(a.src) != len(b.src):
+        return False
+    if a.op is Ops.REDUCE:
+        for one, other in zip(a.src[1:], b.src[1:], strict=True):
+            if one.op is not Ops.RANGE or other.op is not Ops.RANGE or one.src != other.src:
+                return False
+            renamed[one] = other
+    if a.op in (Ops.AND, Ops.ADD, Ops.MUL) and a.dtype in (dtypes.bool, dtypes.index):
+        found = _in_some_order(_chain(a), _chain(b), renamed, done)
+    else:
+        found = all(_same(one, other, renamed, done) for one, other in zip(a.src, b.src, strict=True))
+    if found:
+        done.add((a, b))
+    return found
 
-    return same(a, b)
+
+def _in_some_order(
+    some: list[UOp], others: list[UOp], renamed: dict[UOp, UOp], done: set[tuple[UOp, UOp]]
+) -> bool:
+    if len(some) != len(others):
+        return False
+    for one in some:
+        other = next((other for other in others if _same(one, other, renamed, done)), None)
+        if other is None:
+            return False
+        others.remove(other)
+    return True
 
 
 def _chain(node: UOp) -> list[UOp]:

@@ -31,9 +31,6 @@ def guard_leader_thread(body: Block) -> None:
                     _condition(stores[0]), block, [*(i for i in block.items if i in moved), *stores]
                 )
                 block.items = [*kept, guard]
-                for item in moved:
-                    if isinstance(item, Block):
-                        item.parent = guard
 
 
 def _condition(store: UOp) -> UOp:

@@ -78,7 +78,10 @@ MAX_PRODUCT = 64
 
 
 def terms_of(node: UOp) -> tuple[Terms, int]:
-    """The polynomial of a node: {product of atoms: coefficient}, constant. Do not change the dict."""
+    """The polynomial of a node: {product of atoms: coefficient}, constant. Do not change the dict.
+
+    That of an atom is not kept: a node that holds itself is never freed.
+    """
     found = node.facts.get("terms")
     if found is not None:
         return found
@@ -94,8 +97,10 @@ def terms_of(node: UOp) -> tuple[Terms, int]:
             monomial, coefficient = _monomial_of(right)
             terms[monomial] = terms.get(monomial, 0) + coefficient
         if right is rest:
-            node.facts["terms"] = terms, constant
-            return terms, constant
+            break
+    if (node,) not in terms:
+        node.facts["terms"] = terms, constant
+    return terms, constant
 
 
 def _monomial_of(node: UOp) -> tuple[Monomial, int]:
@@ -134,8 +139,8 @@ def build(terms: Terms, constant: int) -> UOp:
         raise RuntimeError("a sum without terms")
     if constant:
         total = UOp(Ops.ADD, dtypes.index, (total, const(constant)))
-    if "terms" not in total.facts:
-        total.facts["terms"] = (dict(items), constant)
+    if "terms" not in total.facts and (total,) not in terms:
+        total.facts["terms"] = dict(items), constant
     return total
 
 

@@ -138,7 +138,8 @@ LEGALIZING = [
     Pass("join loads", lambda sink, job: join_loads(sink, job.renderer), TARGET,
          "neighbours are loaded as vectors", targets=lambda target: not target.vector_bytes),
     Pass("form multiply-add", lambda sink, job: form_multiply_add(sink, job.renderer), TARGET,
-         "a product that is only added to is a MULACC, where the target has it", native=True),
+         "a product that is only added to is a MULACC, where the target has it", native=True,
+         asks=frozenset((Ops.MUL,))),
 ]
 
 PASSES = [

@@ -49,10 +49,10 @@ class LinearWriter:
         """The program: declarations by kind, of one kind by number, then the steps."""
         numbered, named = (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL), (Ops.DEFINE_VAR, Ops.SPECIAL)
 
-        def place(node: UOp) -> tuple[int, Any]:
+        def order(node: UOp) -> tuple[int, Any]:
             return _HEAD[node.op], node.arg if node.op in numbered else node.arg[0] if node.op in named else 0
 
-        return sorted(self.head, key=place) + self.body
+        return sorted(self.head, key=order) + self.body
 
 
 def in_loops(program: Iterable[UOp]) -> Iterator[tuple[UOp, list[UOp]]]:

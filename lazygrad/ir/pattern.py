@@ -237,6 +237,8 @@ class PatternMatcher:
         found = self.table.get(op)
         if found is None:
             fitting = [rule for rule in self.rules if _may_start_with(rule.before, op)]
+            for rule in fitting:
+                rule.matched = rule.matched or _direct(rule)
             waiting = [rule for rule in fitting if rule.matched is None]
             if waiting:
                 _compile(waiting)
@@ -294,6 +296,40 @@ def _may_start_with(pattern: UPat, op: Ops) -> bool:
 
 
 # *** from a pattern to a Python function
+
+
+def _direct(rule: Rule) -> Matched | None:
+    """The rule's own functions, where it asks for a node's op and types alone: no source is written."""
+    before, on, kinds = rule.before, rule.on, rule.before.dtypes
+    if before.ops is None or before.src is not None or before.choices or before.plain:
+        return None
+    if before.arg is not ANY or isinstance(rule.after, UPat):
+        return None
+    name = before.name or "node"
+    after, when = _called(rule.after, name), _called(rule.when, name)
+    if after is None or (rule.when is not None and when is None):
+        return None
+    if on is None and kinds is None and when is None:
+        return after
+
+    def matched(node: UOp, ctx: Any) -> Any:
+        if on is not None and (node.src[-1] if node.src else node).dtype.scalar_type not in on:
+            return None
+        if kinds is not None and node.dtype.scalar_type not in kinds:
+            return None
+        return after(node, ctx) if when is None or when(node, ctx) else None
+
+    return matched
+
+
+def _called(function: Any, name: str) -> Callable[[UOp, Any], Any] | None:
+    """A rule's text, or its function of the node under this name and `ctx`, called with both."""
+    if isinstance(function, str):
+        return (lambda node, ctx: ctx.filled(function, node)) if function else (lambda node, ctx: "")
+    takes = _parameters(function) if isinstance(function, FunctionType) else None
+    if takes == ("ctx", name):
+        return lambda node, ctx: function(ctx, node)
+    return (lambda node, ctx: function(node)) if takes == (name,) else None
 
 
 def _is_literal(value: ConstType) -> Callable[[UOp], bool]:

@@ -25,8 +25,6 @@ def form_multiply_add(sink: UOp, renderer: Renderer) -> UOp:
     """
     order = sink.toposort()
     uses = Counter([s for node in order for s in node.src if s.op in (Ops.MUL, Ops.WHERE, Ops.ADD)])
-    if not any(node.op is Ops.MUL for node in uses):
-        return sink
     native = {node.dtype.scalar_type: False for node in uses}
     native = {dtype: renderer.supports(Ops.MULACC, dtype) for dtype in native}
     terms = _terms_of_reductions(order, uses)

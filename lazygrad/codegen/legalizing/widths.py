@@ -30,12 +30,9 @@ def choose_width(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
     return src[0].cast(node.dtype) if node.op is Ops.CAST else None
 
 
-def _fits(low_high: tuple[int, int]) -> bool:
-    return _INT32[0] <= low_high[0] and low_high[1] <= _INT32[1]
-
-
 def _width(node: UOp) -> DType:
-    return dtypes.int32 if _fits(bounds(node)) else dtypes.int64
+    low, high = bounds(node)
+    return dtypes.int32 if _INT32[0] <= low and high <= _INT32[1] else dtypes.int64
 
 
 def _common(src: tuple[UOp, ...]) -> DType:
@@ -66,7 +63,7 @@ def _integer(node: UOp, src: tuple[UOp, ...]) -> UOp:
         made = _product(*values)
     else:
         made = UOp(op, width.vec(count), src[:1] + values if op is Ops.WHERE else values)
-    if op in (Ops.MUL, Ops.IDIV, Ops.MOD) and width is dtypes.int64 and _fits(bounds(node)):
+    if op in (Ops.MUL, Ops.IDIV, Ops.MOD) and width is dtypes.int64 and _width(node) is dtypes.int32:
         note_bounds(made, *bounds(node))
         made = made.cast(dtypes.int32)  # a quotient or remainder is small again
     return made

@@ -249,7 +249,7 @@ def _fuse_loops(nodes: list[UOp], ranges: list[UOp], outputs: int) -> list[list[
     alike = {
         r for same in by_size.values() if len(same) > 1 and same[-1] not in ranges[:outputs] for r in same
     }
-    nested = _nested_pairs(nodes, alike)
+    nested = _nested_pairs(nodes, alike) if alike else set()
     alike = {r for r in alike if any(_may_join(r, other, nested) for other in alike)}
     if not alike:
         return [[r] for r in ranges]

@@ -8,7 +8,7 @@ NO_GRADIENT.
 
 from .again import gradient_again
 from .joins import MAX_CHOICES, choice, in_memory
-from .nodes import expanded, filled, gather, reduce_axes, scan, scan_winner, scatter
+from .nodes import filled, gather, reduce_axes, scan, scan_winner, scatter
 from .rules import GRADIENTS, NO_GRADIENT
 from .walk import gradient
 
@@ -17,7 +17,6 @@ __all__ = [
     "MAX_CHOICES",
     "NO_GRADIENT",
     "choice",
-    "expanded",
     "filled",
     "gather",
     "gradient",

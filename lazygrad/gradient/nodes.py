@@ -16,12 +16,7 @@ from ..shape.rules import shape_of
 
 def filled(shape: tuple[sint, ...], dtype: DType, value: ConstType) -> UOp:
     """A constant of this shape, without memory."""
-    return expanded(UOp.const(dtype, value), shape)
-
-
-def expanded(scalar: UOp, shape: tuple[sint, ...]) -> UOp:
-    """A node of shape () repeated to `shape`."""
-    return movement.expand(movement.reshape(scalar, (1,) * len(shape)), shape) if shape else scalar
+    return movement.expanded(UOp.const(dtype, value), shape)
 
 
 def like(node: UOp, value: ConstType) -> UOp:

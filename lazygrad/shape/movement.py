@@ -128,6 +128,11 @@ def _expands_to(old: Shape, new: Shape) -> bool:
     return True
 
 
+def expanded(scalar: UOp, shape: tuple[sint, ...]) -> UOp:
+    """A node of shape () repeated to `shape`."""
+    return expand(reshape(scalar, (1,) * len(shape)), shape) if shape else scalar
+
+
 def permute(u: UOp, order: Sequence[int]) -> UOp:
     """Axis i of the result is axis `order[i]` of `u`."""
     order, old = tuple(order), shape_of(u)

@@ -8,13 +8,13 @@ from typing import Any
 
 from ..device import Device, Devices
 from ..dtype import ConstType, DType, default_float, default_int, dtypes, to_dtype, wide_float
-from ..gradient import expanded
 from ..ir.index import sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.extensions import sharding
 from ..schedule.graph.versions import empty_buffer
 from ..shape import movement, shape_text, vmax, vmin
+from ..shape.movement import expanded
 from ..shape.sizes import as_size, countable, prod
 from .face import Tensor
 from .signatures import DTypeLike

@@ -22,7 +22,7 @@ from ...dtype import (
 from ...gradient import filled
 from ...ir.ops import Ops
 from ...ir.uop import UOp
-from ...shape import broadcast_shapes, broadcast_to
+from ...shape import broadcast_shapes, broadcast_to, expanded
 from ..face import Tensor
 from ..modes import mode
 from ..same_device import devices_text, meeting
@@ -86,7 +86,7 @@ class Operands(Tensor):
             if type(other) is int:
                 check_fits(other, held, _CAST_FIRST)
             b, common = UOp.const(held, other), dtype or least_upper_dtype(a.dtype, held)
-            a, b = a.cast(common), broadcast_to(b.cast(common), self.shape)
+            a, b = a.cast(common), expanded(b.cast(common), self.shape)
             return self._make(b.alu(op, a) if reverse else a.alu(op, b), self)
         right = other if isinstance(other, Tensor) else self._operand(other)
         a, b = self.uop, right.uop

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from ...config import CHECK_INDEX
 from ...device import Devices
 from ...dtype import DType, dtypes
-from ...gradient import expanded, filled
+from ...gradient import filled
 from ...ir.args import CheckArg
 from ...ir.index import bounds, sint
 from ...ir.ops import Ops
 from ...ir.uop import UOp, origin
 from ...schedule.graph.reports import Site
 from ...shape import movement, shape_of, shape_text, vmax
+from ...shape.movement import expanded
 from ...shape.sizes import mul, prod
 from ..creation import counting_dtype, iota
 from ..modes import Setting, mode

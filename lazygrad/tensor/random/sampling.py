@@ -18,13 +18,14 @@ from typing import Any, TypeVar
 
 from ...device import Device, Devices
 from ...dtype import DType, default_float, default_int, dtypes, to_dtype, wide_float
-from ...gradient import expanded, filled
+from ...gradient import filled
 from ...ir.args import SORT
 from ...ir.ops import Ops
 from ...ir.uop import UOp, Variable
 from ...locks import lock_across_fork
 from ...memo import Memo
 from ...shape import prod, shape_of, shape_text, vmax
+from ...shape.movement import expanded
 from ...shape.recipe import Recipe
 from ..creation import checked_shape, index_dtype, iota, sizes_of, with_grad
 from ..face import Tensor

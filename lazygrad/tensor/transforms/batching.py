@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ...dtype import dtypes
-from ...gradient import expanded, filled
+from ...gradient import filled
 from ...ir.args import ProgramArg, ReduceArg
 from ...ir.index import sint
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp, toposort
 from ...shape import movement
+from ...shape.movement import expanded
 from ...shape.rules import shape_of
 from ...shape.sizes import mul, prod
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ...dtype import dtypes
-from ...gradient import expanded, filled
+from ...gradient import filled
 from ...gradient import gradient as gradient_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp, toposort
 from ...shape import movement
-from ...shape.movement import forward_to
+from ...shape.movement import expanded, forward_to
 from ...shape.rules import shape_of
 from ..backward import Positions
 from ..computing import live_tensors

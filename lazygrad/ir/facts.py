@@ -73,7 +73,7 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """ir/index/polynomials: an index as a polynomial, {product of atoms: coefficient} and constant."""
 
     order_key: str
-    """ir/index/atoms: a text that orders the atoms of a polynomial alike in every process."""
+    """ir/index/polynomials: a text that orders the atoms of a polynomial alike in every process."""
 
     ranges: frozenset[Node]
     """ir/nest: the RANGEs that it depends on and that nothing below it has closed; of a RANGE, those of its

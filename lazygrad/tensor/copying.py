@@ -1,4 +1,4 @@
-"""Copying: copies and casts."""
+"""Copying and casting."""
 
 from __future__ import annotations
 

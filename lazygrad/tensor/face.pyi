@@ -7,7 +7,7 @@ from lazygrad.device.buffer import Buffer
 from lazygrad.dtype import ConstType, DType, DTypeSaid
 from lazygrad.inspection.kernels import InspectedKernel
 from lazygrad.ir.args import Devices, MeshArg
-from lazygrad.ir.index.atoms import sint
+from lazygrad.ir.index.polynomials import sint
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.schedule.kernels.items import ScheduleItem
@@ -45,8 +45,6 @@ class Tensor(TensorCore):
     def detach(self) -> Tensor: 'The same value, through which no gradient flows.\n\n>>> Tensor([1.0], requires_grad=True).detach().requires_grad\nFalse'
     def cast(self, dtype: DTypeSaid) -> Tensor: 'The values in another dtype: float → int truncates and saturates, NaN → 0; integers wrap.\n\n>>> Tensor([1.7, -1.7]).cast("int32").tolist()\n[1, -1]'
     def bitcast(self, dtype: DTypeSaid) -> Tensor: 'The same bits read as another dtype; where that has another size, the last axis becomes longer or\nshorter.\n\n>>> Tensor([1.0]).bitcast("int32").tolist()\n[1065353216]\n>>> Tensor([1.0]).bitcast("uint8").tolist()\n[0, 0, 128, 63]'
-    def _lift(self, other: Any) -> Tensor: ...
-    def _scalar_dtype(self, value: ConstType) -> DType: ...
 
     # sharding
     def to(self, device: Devices | DTypeSaid | Tensor | None = None, dtype: DTypeLike = None, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor: 'A copy on another device, or in another dtype; the tensor itself if it is there already.\n\nOf a sharded tensor the parts are gathered; several devices take a copy each (`shard`).\n\ndevice        a device or several, a dtype instead, or a tensor that is there and has the dtype\nnon_blocking  PyTorch\'s; every copy is computed when it is asked for\ncopy          a copy in memory of its own in any case\n\n>>> Tensor([1]).to("CPU").device\n\'CPU\'\n>>> Tensor([1]).to(dtype="float16").tolist()\n[1.0]'
@@ -268,6 +266,8 @@ class Tensor(TensorCore):
 
     # elementwise.operands
     def _operand(self, other: Any) -> Tensor: ...
+    def _lift(self, other: Any) -> Tensor: ...
+    def _scalar_dtype(self, value: ConstType) -> DType: ...
     def _weak(self, value: ConstType) -> Tensor: ...
     def _binary(self, op: Ops, other: Any, reverse: builtins.bool = False, dtype: DType | None = None) -> Tensor: ...
     def _check_device(self, right: Tensor) -> None: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -12,8 +13,10 @@ from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts
 from lazygrad.codegen.vectorizing.vectorize import vectorize
 from lazygrad.config import Context
 from lazygrad.dtype import dtypes
+from lazygrad.ir import index
 from lazygrad.ir.args import AxisType
 from lazygrad.ir.loops_text import loops_text
+from lazygrad.ir.nest import ranges_of
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp, Variable
 from lazygrad.ir.walks import of_op
@@ -312,3 +315,20 @@ def test_a_window_that_wraps_around_is_no_gather(is_window):
     kernel = vectorize(apply_opts(lower(ast), [upcast(0, 16)], target), target)
     wide = [node for node in of_op(kernel.toposort(), Ops.INDEX) if node.src[1].dtype.count > 1]
     assert bool(wide) is not is_window
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_masked_load_of_no_lane_stays_beside_its_buffer(axis):
+    """The second of joined parts begins as far before its memory as the first is long."""
+    target = replace(CPU, vector_bytes=32, has_masks=True)
+    a, b = (Tensor.ones(9, 39 if axis else 38).contiguous().realize() for _ in range(2))
+    ast = (a.cat(b, dim=axis).pad((1, 1, 1, 1)) + 1).schedule()[-1].ast
+    kernel = vectorize(apply_opts(lower(ast), [upcast(1, 8)], target), target)
+    masked = [node.src[0] for node in of_op(kernel.toposort(), Ops.LOAD) if len(node.src[0].src) > 2]
+    masked = [place for place in masked if place.src[2].dtype.count > 1]
+    assert masked
+    for memory, position, _ in (place.src for place in masked):
+        ranges = sorted(ranges_of(position), key=lambda r: r.arg.id)
+        for turns in itertools.product(*(range(r.src[0].arg) for r in ranges)):
+            first = index.evaluate(position, dict(zip(ranges, turns, strict=True)))
+            assert -8 < first < memory.dtype.size

@@ -325,6 +325,20 @@ class Access(NamedTuple):
         position = broadcast(self.offset.vector(), lanes)
         return UOp(Ops.INDEX, self.node.dtype, (self.node.src[0], position, *conditions))
 
+    def near_buffer(self, lanes: int) -> UOp:
+        """The INDEX of neighbours of which some are valid: where none can be, the buffer's start. A masked
+        load of no lane still asks for its address, and what lies far away may not be mapped: the processor
+        takes hundreds of cycles to find that it does nothing.
+        """
+        first, size = self.offset.at_lane(0), getattr(self.node.src[0].dtype, "size", -1)
+        low, high = index.bounds(first)
+        if size >= 0 and not (low > -lanes and high < size):
+            near = index.all_of(
+                [index.less(index.const(-lanes), first), index.less(first, index.const(size))]
+            )
+            first = index.select(near, first, index.const(0))
+        return UOp(Ops.INDEX, self.node.dtype, (self.node.src[0], first, self.valid.vector()))
+
     def under_one_condition(self, lanes: int) -> list[UOp] | None:
         """The INDEXes of all lanes, inside of the buffer even where they are not valid.
 

@@ -88,7 +88,7 @@ class _Expander:
 
     def __init__(self, sink: UOp, lanes: set[UOp], target: Target) -> None:
         self.sink = sink
-        self.gathers = target.has_gathers
+        self.masks, self.gathers = target.has_masks, target.has_gathers
         self.scalar_lanes = target.vector_bytes == 0
         self.chains = target.core.chains  # how many sums side by side one reduction is made of, at most
         nodes = sink.toposort()
@@ -342,7 +342,9 @@ class _Expander:
         lanes = lane.src[0].arg
         step, valid = access.offset.step, access.valid.vector()
         if step == 1:
-            return UOp(Ops.LOAD, scalar.vec(lanes), (access.at_lane(0, valid),))
+            is_masked = self.masks and valid.dtype.count > 1
+            at = access.near_buffer(lanes) if is_masked else access.at_lane(0, valid)
+            return UOp(Ops.LOAD, scalar.vec(lanes), (at,))
         if valid.dtype.count == 1 and step == 0:
             return UOp(Ops.LOAD, scalar, (access.at_lane(0, valid),))
         if valid.dtype.count == 1 and step == -1:

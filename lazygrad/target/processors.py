@@ -206,4 +206,7 @@ def as_measured(target: Target, row: Row, gathers: bool) -> Target:
     # what each lane takes includes its index, so it is no `Core.gathered`; the two can be compared
     one_by_one, together = found["gather"].get("level1"), found["gather_instruction"].get("level1")
     pays = together < one_by_one if one_by_one and together else target.has_gathers
-    return replace(target, core=core, memory=memory, launch=launch, has_gathers=gathers and pays)
+    # products of bfloat16 can be had as those of float32 too
+    slow = found["dot"].get("bfloat16", math.inf) < found["fma"].get(width, 0.0)
+    dots = tuple([dot for dot in target.dots if not (slow and dot.element is dtypes.bfloat16)])
+    return replace(target, core=core, memory=memory, launch=launch, has_gathers=gathers and pays, dots=dots)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from lazygrad.dtype import dtypes
 from lazygrad.renderer.llvmir import target as llvm_target
 from lazygrad.target import PROCESSORS, Target, as_measured, processors, refined
 from lazygrad.target.measured import Figure, Row
@@ -98,3 +99,12 @@ def test_a_processor_that_is_not_known_is_taken_for_the_nearest_of_its_family(sh
     found = refined(llvm_target(), "znver7", PROCESSORS["znver5"].features)
     assert (found.arch, found.core.add, found.memory.stream) == ("znver7", PROCESSORS["znver5"].core.add, 4.0)
     assert found.memory.prefetched == PROCESSORS["znver5"].memory.prefetched
+
+
+@pytest.mark.parametrize("operations", [119.0, 476.0])
+def test_an_instruction_that_is_slower_than_float32_is_not_used(operations):
+    """`vdpbf16ps` takes two cycles on some processors: 119 and 238 were measured on Granite Rapids."""
+    plain = refined(llvm_target(), "m68k", frozenset(("avx512f", "fma", "avx512bf16", "avx512vnni")))
+    found = as_measured(plain, row(fma={"64": 238.0}, dot={"bfloat16": operations, "int16": 100.0}), True)
+    elements = [dot.element for dot in found.dots]
+    assert elements == ([dtypes.bfloat16, dtypes.int16] if operations > 238 else [dtypes.int16])

@@ -91,10 +91,8 @@ KEY_ENCODERS = {
     "kernels": "lazygrad.codegen.graph_rows",
 }
 GROWTH_LEARNERS = {
-    "sizes of graphs": "lazygrad.schedule.keys.growth",
-    "sizes of methods": "lazygrad.tensor.sized_recipes",
-    "sizes of launches": "lazygrad.engine.growing_lists",
-    "sizes of calls": "lazygrad.engine.call_lists",
+    "sizes of graphs, methods and launches": "lazygrad.schedule.keys.growth",
+    "sizes of captured calls": "lazygrad.jit.size_families",
 }
 COST_UNITS = {
     "operations": "lazygrad.schedule.place.placement",

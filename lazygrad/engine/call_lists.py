@@ -13,6 +13,7 @@ from ..device import Buffer
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.calls import Call, computed_for
+from ..schedule.keys.growth import Growth, Sizes
 from . import growing_lists
 from .growing_lists import Growing
 
@@ -88,23 +89,19 @@ def of_calls(graph: Graph, other: growing_lists.Graph, ready: Ready) -> OfCalls 
     return OfCalls(ready, None if memory == sorted(memory) else memory, versions)
 
 
-def learn_sizes(
-    found: OfCalls, known: Growing, sizes: tuple[int, ...], growing: Growing, other: growing_lists.Graph
-) -> None:
-    """A list for many sizes, and one graph of calls that it is for.
-
-    known    what is known of graphs of calls like it         sizes  those of this one
-    growing  what is known of the graphs of nodes             other  the one that was computed
+def learn_sizes(found: OfCalls, family: Growing, sizes: Sizes, growth: Growth, n: int) -> None:
+    """A list for many sizes has run for the nodes of a graph of calls: let it be for the calls, once three
+    graphs tell how their sizes follow from the number.
     """
-    if growing.growth is None:
+    learned = None if family.find(sizes) else family.learn_planned(sizes, growth, n)
+    if learned is None:
         return
-    n: int = other.bound[-1].src[1].arg
-    known.note(growing.growth, n, sizes)
-    if known.ready is None and not known.over and len(known.met) == 3:
-        # The sizes of the nodes are polynomials, at most squares, of those of the calls: where these are
-        # lines, three graphs tell all of them.
-        fits = known.learn(n, sizes) and not any(square for square, _, _ in known.polynomials)
-        known.ready, known.over = found if fits else None, not fits
+    # The sizes of the nodes are polynomials, at most squares, of those of the calls: where these are lines,
+    # three graphs tell all of them.
+    if any(polynomial is None or polynomial[0] for polynomial in learned.polynomials):
+        family.failed += 1
+    else:
+        family.keep(learned, found)
 
 
 def _memory_of(graph: growing_lists.Graph) -> list[UOp]:

@@ -3,8 +3,7 @@
 A graph that was planned for many sizes three times gets a list whose Variable's value, and the lengths of
 whose results, change from run to run. Its structure is what `launch_cache.py` takes, without sizes and
 without the user's calls: what is the same in many graphs, as the counters of a size, remembers the first one.
-How sizes follow from the value of the Variable is worked out from the three, as `schedule/keys/growth.py`
-does.
+How sizes follow from the value of the Variable is worked out from the three (`schedule/keys/growth.py`).
 """
 
 from __future__ import annotations
@@ -20,13 +19,15 @@ from ..locks import table_lock, uninterrupted
 from ..memo import Memo
 from ..schedule.graph.versions import effective, in_shape, version_on
 from ..schedule.kernels.items import ScheduleItem, create_schedule
-from ..schedule.keys.growth import STAYS, Growth, Polynomial, polynomial
+from ..schedule.keys.growth import Family, Growth, Sizes
 from ..shape.movement import forward_to
 from ..shape.rules import shape_of
 from ..shape.sizes import prod, vmax
 
 #: Bytes of data from the host that are copied before a list runs.
 MOST_COPIED_BYTES = 1 << 16
+#: A list is made of so many sizes.
+MOST_MET = 3
 
 
 class Graph(Protocol):
@@ -52,79 +53,15 @@ class Ready(Protocol):
         """Run it on a graph's memory."""
 
 
-class Growing:
-    """What is known of graphs of one structure.
-
-    met     (the number that their sizes follow from, the sizes) of up to three that had plans for many sizes
-    ready   the list; None, where each is planned, once `over`
-    rule    for each size which of the polynomials it is; the number itself is the size at `base`
-    """
-
-    __slots__ = ("base", "growth", "last", "met", "over", "polynomials", "ready", "rule", "times")
-
-    def __init__(self) -> None:
-        self.growth: Growth | None = None
-        self.met: dict[int, tuple[int, ...]] = {}
-        self.ready: Ready | None = None
-        self.polynomials: list[Polynomial] = []
-        self.rule: list[int] = []
-        self.base = 0
-        self.over = False
-        self.last: tuple[int, ...] = ()
-        self.times = 0
-
-    def note(self, growth: Growth, n: int, sizes: tuple[int, ...]) -> None:
-        """A graph of these sizes was planned for many."""
-        if growth is not self.growth:
-            self.growth, self.met, self.ready, self.over = growth, {}, None, False
-        if len(self.met) < 3:
-            self.met[n] = sizes
-
-    def is_due(self) -> bool:
-        """Whether the next one is to get a list."""
-        return self.ready is None and not self.over and len(self.met) >= 2
-
-    def number(self, sizes: tuple[int, ...]) -> int | None:
-        """The number that sizes follow from, where the list is for them."""
-        self.times = self.times + 1 if sizes == self.last else 1
-        self.last = sizes
-        growth = self.growth
-        if growth is None or self.ready is None or self.times >= STAYS:
-            return None
-        n = sizes[self.base]
-        expected: list[int] = [(a * n + b) * n + c for a, b, c in self.polynomials]
-        if sizes != tuple([expected[which] for which in self.rule]):
-            return None
-        return n if growth.least <= n <= growth.most else None
-
-    def learn(self, n: int, sizes: tuple[int, ...]) -> bool:
-        """Work the rule out of three; whether there is one."""
-        others = [(number, met) for number, met in self.met.items() if number != n]
-        self.met = dict([*others[-2:], (n, sizes)])  # other threads may have met more
-        if len(self.met) < 3:
-            return False
-        numbers = list(self.met)
-        columns = list(zip(*self.met.values(), strict=True))
-        known: dict[tuple[int, ...], Polynomial] = {}
-        for column in set(columns):
-            found = polynomial(numbers, column)
-            if found is None:
-                return False
-            known[column] = found
-        if (0, 1, 0) not in known.values():
-            return False
-        self.polynomials = list(set(known.values()))
-        which = {polynomial: place for place, polynomial in enumerate(self.polynomials)}
-        self.rule = [which[known[column]] for column in columns]
-        self.base = self.rule.index(which[0, 1, 0])
-        return True
+#: Graphs of one structure, with a list for each growth.
+Growing = Family[Ready]
+#: What has run: the growth and the number, and its list.
+Ran = tuple[Growth, int, Ready]
+_families: Memo[Any, Growing] = Memo(256)
 
 
-_known: Memo[Any, Growing] = Memo(256)
-
-
-def find(graph: Graph) -> tuple[Growing, tuple[int, ...]] | None:
-    """What is known of a graph's structure, and its sizes; None for one that cannot grow."""
+def find(graph: Graph) -> tuple[Growing, Sizes] | None:
+    """The family of a graph, and its sizes; None for one that cannot grow."""
     if graph.bound or graph.writes:
         return None
     sizes: list[Any] = []
@@ -142,10 +79,10 @@ def find(graph: Graph) -> tuple[Growing, tuple[int, ...]] | None:
             return None
     if not _NUMBERS.issuperset(map(type, sizes)):
         return None
-    known = _known.get(graph.shape)
-    if known is None:
-        known = _known.keep(graph.shape, Growing())
-    return known, tuple(sizes)
+    family = _families.get(graph.shape)
+    if family is None:
+        family = _families.keep(graph.shape, Family(MOST_MET))
+    return family, tuple(sizes)
 
 
 _NUMBERS = frozenset((int,))
@@ -197,19 +134,18 @@ def adopt(graph: Graph, copies: Sequence[tuple[int, int]]) -> None:
 # *** lists
 
 
-def run_known(graph: Graph, known: Growing, sizes: tuple[int, ...]) -> bool:
+def run_known(graph: Graph, family: Growing, sizes: Sizes) -> Ran | None:
     """Run the list that a graph has, if it has one."""
-    n = known.number(sizes)
-    if n is None or known.ready is None or known.growth is None:
-        return False
-    copies = copies_in(graph)
-    if copies is None:
-        return False
+    found = None if family.stays(sizes) else family.find(sizes)
+    copies = None if found is None else copies_in(graph)
+    if found is None or copies is None:
+        return None
+    growth, n, ready = found
     copy_in(graph, copies)
-    graph.bound.append(known.growth.variable.bind(n))
-    _fit(known.ready, graph)
-    known.ready.run(graph)
-    return True
+    graph.bound.append(growth.variable.bind(n))
+    _fit(ready, graph)
+    ready.run(graph)
+    return found
 
 
 def _fit(ready: Ready, graph: Graph) -> None:
@@ -227,40 +163,37 @@ def _fit(ready: Ready, graph: Graph) -> None:
 
 def make(
     graph: Graph,
-    known: Growing,
-    sizes: tuple[int, ...],
+    family: Growing,
+    sizes: Sizes,
     planned: tuple[Growth, int] | None,
     roots: Sequence[UOp],
     run_item: Callable[[ScheduleItem], None],
     ready_for: Callable[[Any, Sequence[ScheduleItem]], Ready | None],
-) -> bool:
-    """Make the list of a graph that is planned, and run it; whether that was possible.
+) -> Ran | None:
+    """Make the list of a graph that is planned, and run it, where that is possible.
 
     planned  the growth and the number that it was planned with
     """
     copies = copies_in(graph)
     if planned is None or copies is None:
-        return False
-    growth, n = planned
-    if growth is not known.growth:
-        known.note(growth, n, sizes)
-        return False
-    if not known.learn(n, sizes):
-        known.over = len(known.met) >= 3
-        return False
+        return None
+    n = planned[1]
+    growth = family.learn_planned(sizes, *planned)
+    if growth is None:
+        return None
     for item in create_schedule(roots):
         if item.ast.op is Ops.COPY and item.bufs[-1].device == "NPY":
             run_item(item)
     adopt(graph, copies)
     graph.bound.append(growth.variable.bind(n))
     items = create_schedule(roots)
-    if all(map(_has_room, items)):
-        known.ready = ready_for(graph, items)
-    known.over = known.ready is None
-    if known.ready is None:
-        return False
-    known.ready.run(graph)
-    return True
+    ready = ready_for(graph, items) if all(map(_has_room, items)) else None
+    if ready is None:
+        family.failed += 1
+        return None
+    family.keep(growth, ready)
+    ready.run(graph)
+    return growth, n, ready
 
 
 def _has_room(item: ScheduleItem) -> bool:

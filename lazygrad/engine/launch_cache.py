@@ -43,6 +43,7 @@ from ..schedule.graph.versions import (
     version_on,
 )
 from ..schedule.kernels.items import ScheduleItem, create_schedule
+from ..schedule.keys.growth import Growth
 from ..schedule.keys.split_sizes import may_be_size
 from ..schedule.plan import pass_observers
 from ..schedule.readers import Pending, open_or_planned
@@ -90,17 +91,19 @@ def realize(roots: Sequence[UOp], pending: Pending, made_of: _Graph | None = Non
                     if found is _ABSENT:
                         found = None
                         sized = growing_lists.find(graph)
-                        if sized is not None and growing_lists.run_known(graph, *sized):
-                            _keep_for(made_of, graph, sized[0].ready, sized[0])
+                        ran = None if sized is None else growing_lists.run_known(graph, *sized)
+                        if ran is not None:
+                            _keep_for(made_of, graph, ran[2], ran[:2])
                             return
                         if graph.calls:
                             pass  # their nodes are made first
-                        elif sized is not None and sized[0].is_due():
+                        elif sized is not None and len(sized[0].met) >= 2:  # this may be the third
                             latest_growth.planned = None
                             kernelize.kernelize(roots, pending, make_ready)
                             below, planned = [latest(root) for root in roots], latest_growth.planned
-                            if growing_lists.make(graph, *sized, planned, below, run_item, _ready_at_once):
-                                _keep_for(made_of, graph, sized[0].ready, sized[0])
+                            ran = growing_lists.make(graph, *sized, planned, below, run_item, _ready_at_once)
+                            if ran is not None:
+                                _keep_for(made_of, graph, ran[2], ran[:2])
                                 return
                         elif _ready.is_due(graph.key):
                             kernelize.kernelize(roots, pending, make_ready)
@@ -120,21 +123,21 @@ def realize(roots: Sequence[UOp], pending: Pending, made_of: _Graph | None = Non
     realize_planned(roots, pending)
     if sized is not None and latest_growth.planned is not None:
         with kernelize.planning:
-            sized[0].note(*latest_growth.planned, sized[1])
+            sized[0].meet(sized[1], latest_growth.planned)
 
 
-def _keep_for(calls: _Graph | None, graph: _Graph, ready: Any, growing: growing_lists.Growing | None) -> None:
+def _keep_for(calls: _Graph | None, graph: _Graph, ready: Any, grown: tuple[Growth, int] | None) -> None:
     """Let the list that has computed the nodes of a graph of calls be for the calls, from now on.
 
-    growing  what is known of graphs of such nodes, if the list is for many sizes
+    grown  the growth and the number, if the list is for many sizes
     """
     found = of_calls(calls, graph, ready) if calls is not None and type(ready) is _Ready else None
     if calls is None or found is None:
         return
-    if growing is not None:
+    if grown is not None:
         sized = growing_lists.find(calls)
         if sized is not None:
-            learn_sizes(found, *sized, growing, graph)
+            learn_sizes(found, *sized, *grown)
     elif calls.bound == graph.bound:
         _ready.keep(calls.key, found)
 

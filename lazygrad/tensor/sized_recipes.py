@@ -19,18 +19,16 @@ from ..ir.ops import SIZED, Ops
 from ..ir.uop import Row, UOp
 from ..memo import Memo
 from ..schedule.calls import Way, results_of
-from ..schedule.keys.growth import Growth, Polynomial, grown, polynomial
+from ..schedule.keys.growth import Family, Growth, Polynomial, Sizes, polynomial
 from ..schedule.keys.split_sizes import MOST_WHOLE
 from ..shape.recipe import Recipe
 from ..shape.rules import shape_of, shape_or_none
 
-#: Of each family so many numbers are known that it came with, and so many recipes.
-MOST_SEEN, MOST_KNOWN = 24, 32
+#: Of each family so many numbers are known that it came with.
+MOST_MET = 24
 #: A recipe is compared with what the method makes at so many numbers between the ends, of all remainders:
 #: a method may do another thing for some sizes.
 SAMPLES = 9
-#: A family that could not be recorded so often never is.
-MOST_FAILED = 3
 #: The parts of a signature before those of its arguments.
 HEAD = 5
 
@@ -135,8 +133,10 @@ class SizedRecipe:
         return Recipe(constants, rows, self._results, self._checks)
 
     def _fits(self, n: int) -> bool:
-        """Whether the method makes the same nodes for a number."""
-        return n not in self._excluded and all((a * n + b) * n + c > 1 for a, b, c in self._changing)
+        """Whether the method makes the same nodes for a number. 1 is what a product leaves out."""
+        return (
+            n > 1 and n not in self._excluded and all((a * n + b) * n + c > 1 for a, b, c in self._changing)
+        )
 
     def way(self, n: int, tracks: bool | None, several: Callable[[Any], Any] | None) -> Way | None:
         """How a method makes its results for a number; the recipe is made once somebody asks for it."""
@@ -302,26 +302,15 @@ Record = Callable[[Sequence[int]], "Recorded | None"]
 
 
 class _Known(NamedTuple):
-    """A recipe of a family."""
+    """What makes the results for the numbers of a growth."""
 
-    growth: Growth
     recipe: SizedRecipe
     tracks: bool | None
     several: Callable[[Any], Any] | None
 
 
-class _Family:
-    """What is known of calls that differ in numbers only."""
-
-    __slots__ = ("failed", "known", "visited")
-
-    def __init__(self) -> None:
-        self.visited: dict[tuple[int, ...], None] = {}
-        self.known: list[_Known] = []
-        self.failed = 0
-
-
-_families: Memo[Any, _Family] = Memo(512)
+#: Calls that differ in numbers only.
+_families: Memo[Any, Family[_Known]] = Memo(512)
 #: Signature → what was found last for it: layers that are alike ask one after the other.
 _recent: Memo[Any, Way] = Memo(64)
 
@@ -357,66 +346,39 @@ def find(signature: tuple[Any, ...]) -> Way | None:
     family = _families.get(key)
     if family is None:
         return None
-    for growth, recipe, tracks, several in family.known:
-        n = growth.number(numbers)
-        if n is not None and 2 <= n <= growth.most:  # 1 is what a product leaves out
-            found = recipe.way(n, tracks, several)
-            if found is None:
-                return None
-            return _recent.keep(signature, found)
-    return None
+    found = family.find(numbers)
+    if found is None:
+        return None
+    _, n, known = found
+    way = known.recipe.way(n, known.tracks, known.several)
+    return None if way is None else _recent.keep(signature, way)
 
 
-def _family_of(signature: Sequence[Any]) -> tuple[_Family, tuple[int, ...]]:
+def _family_of(signature: Sequence[Any]) -> tuple[Family[_Known], Sizes]:
     """The family of a signature, new if need be, and its numbers."""
     key, numbers = split_sizes(signature)
     family = _families.get(key)
     if family is None:
-        family = _families.keep(key, _Family())
+        family = _families.keep(key, Family(MOST_MET))
     return family, numbers
 
 
 def visit(signature: Sequence[Any]) -> None:
     """A method was called with this signature before any other."""
     family, numbers = _family_of(signature)
-    family.visited = {**family.visited, numbers: None}
+    family.meet(numbers)
 
 
 def note(signature: Sequence[Any], nodes: Sequence[UOp], made: list[UOp], record: Record) -> None:
     """A method was called, and there was no recipe: `made` is what it made of these nodes."""
     family, numbers = _family_of(signature)
-    if family.failed >= MOST_FAILED or numbers in family.visited:
-        return
-    growth = _growth_of(family, numbers)
-    seen = family.visited = {**family.visited, numbers: None}  # another thread may look at the old one
-    if len(seen) > MOST_SEEN:
-        del seen[next(iter(seen))]
+    growth = family.learn(numbers)
     if growth is None:
         return
     try:
-        known = _recorded(growth, numbers, nodes, made, record)
+        family.keep(growth, _recorded(growth, numbers, nodes, made, record))
     except Exception:  # NotSized, or what the method says of arguments of other sizes
         family.failed += 1
-        return
-    others = [each for each in family.known if each.growth.polynomials != growth.polynomials]
-    family.known = [known, *others[: MOST_KNOWN - 1]]
-
-
-def _growth_of(family: _Family, numbers: tuple[int, ...]) -> Growth | None:
-    """How these numbers and others that the family came with follow from one; None where they do not."""
-    for growth, *_ in family.known:
-        n = growth.number(numbers)
-        if n is not None:
-            return growth.reaching(n) if n > growth.most else None
-    same_steps: dict[tuple[int, ...], tuple[int, ...]] = {}  # places that differ → where they do in one other
-    for other in reversed(family.visited):
-        differ = tuple([place for place, number in enumerate(numbers) if other[place] != number])
-        if differ in same_steps:
-            found = grown((numbers, other, same_steps[differ]), frozenset())
-            if found is not None:
-                return found
-        same_steps[differ] = other
-    return None
 
 
 def _recorded(
@@ -452,7 +414,7 @@ def _recorded(
     here = recipe.at(n)
     if here is not None and here.makes(nodes) != made:
         raise NotSized
-    return _Known(growth, recipe, tracks, several)
+    return _Known(recipe, tracks, several)
 
 
 def _numbers_at(growth: Growth, n: int, now: Sequence[int]) -> list[int]:

@@ -65,8 +65,9 @@ def listed(monkeypatch) -> list[bool]:
     run_known = growing_lists.run_known
 
     def spy(*args):
-        found.append(run_known(*args))
-        return found[-1]
+        ran = run_known(*args)
+        found.append(ran is not None)
+        return ran
 
     monkeypatch.setattr(growing_lists, "run_known", spy)
     return found
@@ -331,8 +332,20 @@ def test_sizes_that_grow_leave_nothing_behind(monkeypatch):
 
 
 def test_a_list_is_made_of_three_sizes_where_threads_have_met_more():
-    known = growing_lists.Growing()
-    known.met = {n: (n, 4 * n) for n in (5, 6, 7)}
-    assert known.learn(8, (8, 32))
-    assert list(known.met) == [6, 7, 8]
-    assert [known.polynomials[which] for which in known.rule] == [(0, 1, 0), (0, 4, 0)]
+    planned = growth.Growth([(0, 1, 0)], 0, (5, 6, 7), 1, 64)
+    family: growth.Family[None] = growth.Family(3)
+    for n in (4, 5, 6, 7):
+        family.meet((n, 4 * n), (planned, n))
+    found = family.learn_planned((8, 32), planned, 8)
+    assert found is not None
+    assert found.polynomials == ((0, 1, 0), (0, 4, 0))
+    assert (found.known_sizes, found.least, found.most) == ((6, 7, 8), 1, 64)
+    assert family.met == {}
+    assert (found.number((9, 36)), found.number((9, 35))) == (9, None)
+
+
+def test_a_list_of_one_number_is_made_of_no_three():
+    planned = growth.Growth([(0, 1, 0)], 0, (5, 6, 7), 1, 64)
+    family: growth.Family[None] = growth.Family(3)
+    assert all(family.learn_planned((5, size), planned, 5) is None for size in (1, 2, 3))
+    assert family.failed == 0

@@ -1,16 +1,23 @@
-"""Sizes that grow: from the third graph on that differs from two others in one size only, it is planned for
-many sizes at once. What begins with 1 has another structure there (an axis of one element is not expanded,
-nor summed): so 3 after 2 is taken for the third.
+"""Sizes that grow: from the third thing on that differs from two others in one size only, one thing is made
+for many sizes at once: a plan of a graph, a recipe of a method, a list of kernels. What begins with 1 has
+another structure there (an axis of one element is not expanded, nor summed): so a plan takes 3 after 2 for
+the third.
 
 A *growth* says how the sizes of a structure follow from one number, each as a polynomial of it with whole
-coefficients: n, 4n, n + 1, n². It is worked out from three graphs, or guessed from two; a graph belongs to it
-whose sizes are what the polynomials say. Its Variable goes up to the next power of two; above that there is
-one for twice as many.
+coefficients: n, 4n, n + 1, n². It is worked out from three rows of sizes, or guessed from two; what has a
+growth has the sizes that the polynomials say. Its Variable goes up to the next power of two; above that there
+is one for twice as many.
+
+A *family* is what has one structure. It learns growths from the sizes that it is met with, and keeps what was
+made for each. Everybody who learns sizes has families: `kernelize.py` for graphs that are planned,
+`tensor/sized_recipes.py` for calls of methods, `engine/growing_lists.py` for graphs that are launched, and
+`engine/call_lists.py` for graphs of calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Generic, TypeVar
 
 from ...ir.index import sint
 from ...ir.uop import UOp, Variable
@@ -25,32 +32,28 @@ NAME, LEAST_BOUND = "size", 64
 NEAR = 3
 #: Sizes that come so often in a row do not grow: they get a plan of their own, which is the faster one.
 STAYS = 3
-#: So many sizes of a structure are remembered.
-MOST_SEEN = 6
+#: A family keeps what was made for so many growths, and is left alone once it has failed so often.
+MOST_KNOWN, MOST_FAILED = 32, 3
+#: So many sizes of a graph are remembered.
+MOST_MET = 6
 
 #: A polynomial: the coefficients of n², n and 1.
 Polynomial = tuple[int, int, int]
+Sizes = tuple[int, ...]
 
 
 class Growth:
-    """The sizes of a structure as polynomials of one of them, and the Variable that stands for it.
+    """The sizes of a structure as polynomials of one number, and the Variable that stands for it.
 
     polynomials  one for each size; None where any number may stand
-    base         the size that is the number itself
+    base         the place of a size that is the number itself
     known_sizes  the three of which it was made; two, where it is a guess
     planned      whether its plan is known to work
     """
 
     __slots__ = (
-        "_fixed",
-        "_varying",
-        "base",
-        "known_sizes",
-        "least",
-        "most",
-        "planned",
-        "polynomials",
-        "variable",
+        *("_distinct", "_indices", "_which", "base", "known_sizes", "least", "most", "planned"),
+        *("polynomials", "variable"),
     )
 
     def __init__(
@@ -64,20 +67,19 @@ class Growth:
         self.polynomials, self.base, self.known_sizes = tuple(polynomials), base, seen
         self.least, self.most, self.planned = least, most, False
         self.variable: UOp = Variable(NAME, least, most)
-        numbered = [(place, p) for place, p in enumerate(self.polynomials) if p is not None]
-        self._fixed = [(place, p[2]) for place, p in numbered if not (p[0] or p[1])]
-        self._varying = [(place, *p) for place, p in numbered if p[0] or p[1]]
+        #: the polynomials, each once; which of them each size is; and which sizes these are, if not all
+        self._distinct = list(dict.fromkeys(p for p in polynomials if p is not None))
+        which = {p: number for number, p in enumerate(self._distinct)}
+        self._which = [which[p] for p in polynomials if p is not None]
+        indices = [index for index, p in enumerate(polynomials) if p is not None]
+        self._indices = None if len(indices) == len(polynomials) else indices
 
-    def number(self, sizes: Sequence[int]) -> int | None:
+    def number(self, sizes: Sizes) -> int | None:
         """The number that these sizes follow from; None where they follow from none."""
         n = sizes[self.base]
-        for place, a, b, c in self._varying:
-            if sizes[place] != (a * n + b) * n + c:
-                return None
-        for place, size in self._fixed:
-            if sizes[place] != size:
-                return None
-        return n
+        expected = [(a * n + b) * n + c for a, b, c in self._distinct]
+        fixed = sizes if self._indices is None else tuple([sizes[index] for index in self._indices])
+        return n if fixed == tuple([expected[which] for which in self._which]) else None
 
     def sizes(self, n: int, now: Sequence[int]) -> list[sint]:
         """The sizes as expressions of the Variable, bound to n; those that do not follow from it stay."""
@@ -93,87 +95,138 @@ class Growth:
             found.append(made[p])
         return found
 
-    def reaching(self, n: int) -> Growth | None:
-        """The same for numbers up to n and more; None where it cannot be."""
-        return _bounded(self.polynomials, self.base, self.known_sizes, n)
+
+X = TypeVar("X")
 
 
-class _Structure:
-    """What is known of graphs of one structure: some sizes that it came with, and its growths."""
+class Family(Generic[X]):
+    """What has one structure: the sizes that it is met with, and what is made for growths of them.
 
-    __slots__ = ("growths", "guessed", "last", "recorded", "refused", "times")
+    known   each growth with what is made for it, the latest first
+    met     the last sizes; with the growth and the number that they were planned with, if that is known
+    failed  how often nothing could be made
 
-    def __init__(self) -> None:
-        self.recorded: list[tuple[int, ...]] = []
-        self.growths: list[Growth] = []
-        self.last: tuple[int, ...] = ()
-        self.times = 0
-        self.refused = self.guessed = False
+    Threads share it: lists and dicts are replaced, never changed.
+    """
+
+    __slots__ = ("_most_met", "_times", "failed", "guessed", "known", "last", "met")
+
+    def __init__(self, most_met: int) -> None:
+        self.known: list[tuple[Growth, X]] = []
+        self.met: dict[Sizes, tuple[Growth, int] | None] = {}
+        self.last: Sizes = ()
+        self.failed, self.guessed = 0, False
+        self._most_met, self._times = most_met, 0
+
+    def stays(self, sizes: Sizes) -> bool:
+        """Note that sizes come; whether they have come so often in a row that they do not grow."""
+        self._times = self._times + 1 if sizes == self.last else 1
+        self.last = sizes
+        return self._times >= STAYS
+
+    def find(self, sizes: Sizes) -> tuple[Growth, int, X] | None:
+        """The growth that sizes belong to, their number, and what is made for it."""
+        for growth, made in self.known:
+            n = growth.number(sizes)
+            if n is not None and growth.least <= n <= growth.most:
+                return growth, n, made
+        return None
+
+    def keep(self, growth: Growth, made: X) -> None:
+        """Keep what is made for a growth, in the place of what was made for less of it."""
+        others = [each for each in self.known if each[0].polynomials != growth.polynomials]
+        self.known = [(growth, made), *others[: MOST_KNOWN - 1]]
+
+    def meet(self, sizes: Sizes, planned: tuple[Growth, int] | None = None) -> None:
+        """Remember sizes, and what they were planned with."""
+        self.met = dict([*self.met.items(), (sizes, planned)][-self._most_met :])
+
+    def learn(self, sizes: Sizes, free: frozenset[int] = frozenset()) -> Growth | None:
+        """How sizes for which nothing is made follow from a number: as those of a known growth, beyond its
+        range, or as those of two others that were met. Those that are `free` need not.
+        """
+        met = self.met
+        if sizes in met or self.failed >= MOST_FAILED:
+            return None
+        self.meet(sizes)
+        for growth, _ in self.known:
+            n = growth.number(sizes)
+            if n is not None:
+                beyond = n > growth.most
+                return _bounded(growth.polynomials, growth.base, growth.known_sizes, n) if beyond else None
+        latest: dict[tuple[int, ...], Sizes] = {}  # places that differ → the last sizes that do there
+        for other in reversed(met):
+            pairs = enumerate(zip(sizes, other, strict=True))
+            differ = tuple([place for place, (now, was) in pairs if now != was and place not in free])
+            found = grown((sizes, other, latest[differ]), free) if differ in latest else None
+            if found is not None:
+                return found
+            latest[differ] = other
+        return None
+
+    def learn_planned(self, sizes: Sizes, growth: Growth, n: int) -> Growth | None:
+        """How sizes follow from the number that they and two others were planned with."""
+        self.meet(sizes, (growth, n))
+        rows = {planned[1]: each for each, planned in self.met.items() if planned and planned[0] is growth}
+        if len(rows) < 3 or self.failed >= MOST_FAILED:
+            return None
+        self.met = {}
+        numbers = list(rows)
+        columns = list(zip(*rows.values(), strict=True))
+        polynomials = _fitted(numbers, columns)
+        if polynomials is None or _LINE not in polynomials:
+            self.failed += 1
+            return None
+        base = polynomials.index(_LINE)
+        return Growth(polynomials, base, tuple(sorted(numbers)), growth.least, growth.most)
 
 
-_structures: Memo[object, _Structure] = Memo(1024)
+#: The number itself.
+_LINE: Polynomial = (0, 1, 0)
+
+# *** graphs that are planned
+
+_families: Memo[object, Family[None]] = Memo(1024)
 
 
 def growth_of(graph: SizedGraph) -> tuple[Growth, int] | None:
     """The growth that a graph belongs to, and its number; None where it has a plan of its own."""
-    known = _structures.get(graph.structure)
     sizes = graph.sizes
-    if known is None:
-        known = _structures.keep(graph.structure, _Structure())
-    last = known.last
-    known.times = known.times + 1 if sizes == last else 1
-    known.last = sizes
-    if known.refused or known.times >= STAYS:
+    family = _families.get(graph.structure)
+    if family is None:
+        family = _families.keep(graph.structure, Family(MOST_MET))
+    last = family.last
+    if family.stays(sizes):
         return None
-    for growth in known.growths:
-        n = growth.number(sizes)
-        if n is None:
-            continue
-        if growth.least <= n <= growth.most:
-            return growth, n
-        larger = growth.reaching(n) if n > growth.most else None
-        if larger is not None:
-            known.growths.insert(0, larger)
-            return larger, n
-    if sizes in known.recorded:
+    found = family.find(sizes)
+    if found is not None:
+        return found[:2]
+    growth = family.learn(sizes, graph.free)
+    if growth is None and last and not family.guessed:
+        growth = _guess(graph, last)
+        family.guessed = growth is not None
+    if growth is None:
         return None
-    found = _found(graph, known.recorded)
-    if found is None:
-        if last and not known.guessed:
-            found = _guess(graph, last)
-            known.guessed = found is not None
-        known.recorded = [*known.recorded, sizes][-MOST_SEEN:]
-    if found is None:
-        return None
-    known.growths.insert(0, found)
-    return found, sizes[found.base]
+    family.keep(growth, None)
+    return growth, sizes[growth.base]
 
 
 def refuse(graph: SizedGraph, growth: Growth) -> None:
     """Each size of this structure gets a plan of its own from here on; or, if the growth was a guess, until
     three sizes say how they grow.
     """
-    known = _structures.get(graph.structure)
-    if known is None:
+    family = _families.get(graph.structure)
+    if family is None:
         return
-    known.growths.clear()
+    family.known, family.guessed = [], True
     if len(growth.known_sizes) == 3:
-        known.refused = True
-        known.recorded.clear()
+        family.failed, family.met = MOST_FAILED, {}
 
 
-def _found(graph: SizedGraph, seen: Sequence[tuple[int, ...]]) -> Growth | None:
-    """The growth of a graph and two others."""
-    latest = seen[::-1]
-    for place, one in enumerate(latest):
-        for other in latest[place + 1 :]:
-            growth = grown((graph.sizes, one, other), graph.free)
-            if growth is not None:
-                return growth
-    return None
+# *** from sizes to polynomials
 
 
-def grown(three: Sequence[tuple[int, ...]], free: frozenset[int]) -> Growth | None:
+def grown(three: Sequence[Sizes], free: frozenset[int]) -> Growth | None:
     """The growth of three rows of sizes; None where they follow from no number. Those that are `free` need
     not."""
     columns = list(zip(*three, strict=True))
@@ -185,16 +238,19 @@ def grown(three: Sequence[tuple[int, ...]], free: frozenset[int]) -> Growth | No
     numbers = columns[base]
     if min(numbers) < 1 or max(numbers) > NEAR * min(numbers):
         return None
-    known: dict[tuple[int, ...], Polynomial | None] = {}
-    polynomials: list[Polynomial | None] = []
-    for place, column in enumerate(columns):
-        if column not in known:
-            known[column] = polynomial(numbers, column)
-        found = known[column]
-        if found is None and place not in free:
-            return None
-        polynomials.append(found)
+    polynomials = _fitted(numbers, columns, free)
+    if polynomials is None:
+        return None
     return _bounded(polynomials, base, tuple(sorted(numbers)), max(numbers))
+
+
+def _fitted(
+    numbers: Sequence[int], columns: Sequence[Sizes], free: frozenset[int] = frozenset()
+) -> list[Polynomial | None] | None:
+    """Sizes for three numbers, each as a polynomial; None where one is none that is not `free`."""
+    known = {column: polynomial(numbers, column) for column in set(columns)}
+    found = [known[column] for column in columns]
+    return found if all(p is not None or place in free for place, p in enumerate(found)) else None
 
 
 #: The only two numbers that are taken for the second and third.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dis
 import functools
-import glob
 import itertools
 import os
 import re
@@ -219,15 +218,22 @@ _STDLIB = os.path.dirname(os.__file__) + os.sep
 _OWN_LIBRARIES = ("numpy", "llvmlite", "pyopencl", "pytools")
 
 
+#: As they are outside of a capture, which exchanges what reads the disk.
+_listdir, _open = os.listdir, open
+
+
 @functools.lru_cache(4096)
 def _recorded_in(folder: str) -> frozenset[str]:
     """What installers have put into a folder, by the records that they leave there
     (https://packaging.python.org/specifications/recording-installed-packages).
     """
     names = set[str]()
-    for record in glob.iglob(os.path.join(glob.escape(folder), "*.dist-info", "RECORD")):
-        with suppress(OSError), open(record, encoding="utf-8", errors="replace") as lines:
-            names.update(re.split("[/,]", line, maxsplit=1)[0] for line in lines)
+    with suppress(OSError):
+        for entry in _listdir(folder):
+            record = os.path.join(folder, entry, "RECORD")
+            if entry.endswith(".dist-info"):
+                with suppress(OSError), _open(record, encoding="utf-8", errors="replace") as lines:
+                    names.update(re.split("[/,]", line, maxsplit=1)[0] for line in lines)
     return frozenset(names)
 
 

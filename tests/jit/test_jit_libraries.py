@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 
 import pytest
 
 from lazygrad import Tensor, TinyJit
+from lazygrad.jit import bytecode
+from lazygrad.jit.errors import JitError
 from tests.jit.jit_support import captures
 
 SCRIPT = """
@@ -66,3 +69,12 @@ def test_what_was_installed_to_any_folder_is_a_library(name, tmp_path):
     scope["rate"] = 3.0
     assert f(Tensor([1.0])).item() == (3.0 if name == "own.py" else 2.0)
     assert captures(f) == (2 if name == "own.py" else 1)
+
+
+def test_records_are_read_in_the_middle_of_a_capture():
+    """Where a file is first met then: what reads the disk is exchanged for what asks whose file it is."""
+    for known in (bytecode._is_user_file, bytecode._package_of, bytecode._recorded_in):
+        known.cache_clear()
+    f = TinyJit(lambda x: x * random.SystemRandom().random())
+    with pytest.raises(JitError, match=r"draws a random"):
+        [f(Tensor([1.0])) for _ in range(3)]

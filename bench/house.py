@@ -82,11 +82,11 @@ MEMO_LAYERS = {
     "captures": "lazygrad.jit.stored",
 }
 KEY_ENCODERS = {
-    "graphs": "lazygrad.schedule.kernels.template",
-    "graphs on disk": "lazygrad.schedule.stored",
-    "sizes apart": "lazygrad.schedule.keys.split_sizes",
-    "calls": "lazygrad.schedule.calls",
+    "graphs that are planned": "lazygrad.schedule.keys.structure",
+    "graphs that are launched": "lazygrad.engine.launch_cache",
+    "graphs that are differentiated": "lazygrad.gradient.again",
     "signatures of methods": "lazygrad.tensor.recipes",
+    "steps of optimizers": "lazygrad.nn.optim.cached_step",
     "captured functions": "lazygrad.jit.structure",
     "kernels": "lazygrad.codegen.graph_rows",
 }

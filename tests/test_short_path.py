@@ -43,7 +43,6 @@ OTHERS = (
     "schedule/kernels/overlap.py",
     "schedule/keys/growth.py",
     "schedule/keys/lifted_sizes.py",
-    "schedule/keys/split_sizes.py",
     "tensor/sized_recipes.py",
 )
 

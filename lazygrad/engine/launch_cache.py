@@ -44,7 +44,7 @@ from ..schedule.graph.versions import (
 )
 from ..schedule.kernels.items import ScheduleItem, create_schedule
 from ..schedule.keys.growth import Growth
-from ..schedule.keys.split_sizes import may_be_size
+from ..schedule.keys.structure import may_be_size
 from ..schedule.plan import pass_observers
 from ..schedule.readers import Pending, open_or_planned
 from ..shape.movement import forward_to

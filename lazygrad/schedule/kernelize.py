@@ -14,15 +14,14 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..config import CACHELEVEL, CHECK, CHECK_INDEX, FUSE, GRAPH, MEMORY_BUDGET, OPTS, PLAN_FOR, VIZ, Context
+from ..config import CACHELEVEL, CHECK, FUSE, GRAPH, MEMORY_BUDGET, VIZ, Context
 from ..decisions import yes_or_no
 from ..device import lock_across_fork
 from ..dtype import dtypes
 from ..events import listeners, tell
 from ..garbage import uncollected
-from ..ir.device import device_of
 from ..ir.index import as_sint, substitute
-from ..ir.ops import MOVEMENT, Ops
+from ..ir.ops import Ops
 from ..ir.spec import TENSOR, verify
 from ..ir.uop import UOp, keep_origin
 from ..ir.walks import of_op
@@ -35,19 +34,13 @@ from .budget.budget_report import report_rematerialized
 from .budget.checkpoints import needs_less, without_checkpoints
 from .extensions import in_place, sharding
 from .graph.in_memory import is_materialized, near, siblings
-from .graph.requested import Request, binds_in_args, constant_below, nameable, open_arg
+from .graph.requested import Request, binds_in_args, nameable
 from .graph.versions import below_looks, check_alive, effective, in_shape, latest, new_buffer
 from .kernels.template import Binding, BoundSize, Leaf, Memory, Output, Template
 from .keys import growth
-from .keys.lifted_numbers import (
-    constant_key,
-    lifted_values,
-    open_offsets,
-    open_sources,
-    open_value,
-)
+from .keys.lifted_numbers import lifted_values
 from .keys.lifted_sizes import copies_first
-from .keys.split_sizes import SizedGraph, split_sizes
+from .keys.structure import Structure
 from .place.kernel_ast import Kernel
 from .plan import COLLECT, LIFT, LIFT_SIZES, Job, plan, run, unobserved
 from .readers import Pending
@@ -131,11 +124,11 @@ def _plan_and_bind(asked: Request, attempt: Attempt | None) -> None:
     if CACHELEVEL < 1:
         _bind(_reported(_new_plan(asked)), asked)
         return
-    key, numbers = structure_key(asked)
+    structure = Structure(asked)
+    key, numbers = structure.plan_key()
     # what a plan for many sizes needs is not known: with a budget, each size has a plan of its own
     if key not in _families and attempt is not None and not MEMORY_BUDGET.value and plain is None:
-        graph = split_sizes(asked)
-        if graph is not None and _bound_for_many_sizes(asked, graph, attempt):
+        if structure.may_grow and _bound_for_many_sizes(asked, structure, attempt):
             return
     _bind(*_template_of(asked, key, numbers))
 
@@ -152,7 +145,7 @@ def _template_of(asked: Request, key: Any, numbers: tuple[Any, ...]) -> tuple[Te
     lifted = run(LIFT, asked, Job(lifted=family.lifted))
     template = family.open.get(family.lifted)
     if template is None:
-        template = family.open[family.lifted] = _planned(lifted, *structure_key(lifted))
+        template = family.open[family.lifted] = _planned(lifted, *Structure(lifted).plan_key())
     return template, lifted
 
 
@@ -186,26 +179,26 @@ _saving: Memo[Any, bool] = Memo(1024)
 def _checkpoints_save(asked: Request, plain: Request) -> bool:
     """Whether a graph with checkpoints needs less memory than the same without, by plans without a budget."""
     with Context(MEMORY_BUDGET=0), unobserved():
-        key, numbers = structure_key(asked)
+        key, numbers = Structure(asked).plan_key()
         known = _saving.get(key)
         if known is None:
-            plans = _planned(asked, key, numbers), _planned(plain, *structure_key(plain))
+            plans = _planned(asked, key, numbers), _planned(plain, *Structure(plain).plan_key())
             known = _saving.keep(key, needs_less(*plans))
     return yes_or_no("checkpoints", near(*asked.roots), known, lambda: not known and not MEMORY_BUDGET)
 
 
-def _bound_for_many_sizes(asked: Request, graph: SizedGraph, attempt: Attempt) -> bool:
+def _bound_for_many_sizes(asked: Request, structure: Structure, attempt: Attempt) -> bool:
     """Whether a graph has sizes that grow; it is bound to a plan for many of them then."""
-    found = growth.growth_of(graph)
+    found = growth.growth_of(structure)
     if found is None:
         return False
     grown, n = found
     try:
-        lifted = run(LIFT_SIZES, asked, Job(grown=(grown, n, graph.sizes)))
-        template, lifted = _template_of(lifted, *structure_key(lifted))
+        lifted = run(LIFT_SIZES, asked, Job(grown=(grown, n, tuple(structure.sizes))))
+        template, lifted = _template_of(lifted, *Structure(lifted).plan_key())
         attempt(template, grown, n)
     except Exception as error:  # whatever cannot be done with a symbolic size: each size has a plan then
-        growth.refuse(graph, grown)
+        growth.refuse(structure, grown)
         attempt(error, grown, n)
         return False
     copies = list(copies_first(lifted))
@@ -229,58 +222,6 @@ def _open_roots(roots: Iterable[UOp]) -> list[UOp]:
         elif base.op is Ops.BUFFER:
             check_alive(base)
     return list(found)
-
-
-# *** structure
-
-
-def structure_key(asked: Request) -> tuple[Any, tuple[Any, ...]]:
-    """(the walk with identities and numbers taken out, the numbers).
-
-    Memory is numbered by first appearance; bound values, constants of arithmetic and offsets of views are
-    left open.
-    """
-    number: dict[UOp, int] = {}
-    order = asked.order
-    binds = binds_in_args(order)
-    rows: list[Any] = [FUSE.value, CHECK_INDEX.value, MEMORY_BUDGET.value, PLAN_FOR.value, OPTS.value]
-    numbers: list[Any] = []
-    calls: list[Any] = []
-    for node in order:
-        op = node.op
-        if op is Ops.CONST or (op in MOVEMENT and constant_below(node) is not None):
-            continue  # written where it is used
-        number[node] = len(number)
-        if is_materialized(node):
-            if op is Ops.BUFFER:
-                check_alive(node)
-            rows.append((op, node.dtype, shape_of(node), device_of(node), "fresh" in node.facts))
-            continue
-        if op is Ops.BIND:
-            rows.append((op, node.src[0].arg))
-            continue
-        calls.append(node.facts.get("origin"))
-        src: list[Any] = []
-        for source in node.src:
-            if "forwarded_to" in source.facts:
-                source = effective(source)
-            place = number.get(source)
-            src.append(constant_key(source) if place is None else place)
-        for place in open_sources(node):
-            numbers.append(open_value(node, place))
-            src[place] = src[place][1:]  # all but its value
-        offsets = open_offsets(node)
-        if offsets is None:
-            rows.append((op, node.dtype, open_arg(node, binds), tuple(src)))
-        else:
-            numbers += offsets[0]
-            rows.append((op, node.dtype, offsets[1], tuple(src)))
-    rows.append(tuple(number[root] for root in asked.roots))
-    rows.append(tuple(bind.src[0].arg for bind in binds))
-    if asked.waiting:
-        rows.append(tuple((number.get(v), len(w)) for v, w in asked.waiting.items()))
-    rows.append(tuple(calls))  # a kernel names its own, and no other's
-    return tuple(rows), tuple(numbers)
 
 
 # *** binding a template to this graph's buffers

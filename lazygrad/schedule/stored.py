@@ -73,7 +73,7 @@ def stored_plan(asked: Request, key: tuple[Any, ...], numbers: tuple[Any, ...]) 
     """Where a plan is on disk; None where none is kept: stages are looked at, or a device does not say what
     its code depends on.
 
-    key, numbers  the structure (`structure_key`), whose last row says which user's calls its nodes come from
+    key, numbers  what `Structure.plan_key` gives: last are the user's calls that its nodes come from
     """
     if CACHELEVEL.value < LEVEL or CHECK.value or pass_observers or watched():
         return None

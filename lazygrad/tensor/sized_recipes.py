@@ -20,7 +20,7 @@ from ..ir.uop import Row, UOp
 from ..memo import Memo
 from ..schedule.calls import Way, results_of
 from ..schedule.keys.growth import Family, Growth, Polynomial, Sizes, polynomial
-from ..schedule.keys.split_sizes import MOST_WHOLE
+from ..schedule.keys.structure import MOST_WHOLE
 from ..shape.recipe import Recipe
 from ..shape.rules import shape_of, shape_or_none
 

@@ -112,12 +112,8 @@ def sizes_in(arg: object) -> Iterator[UOp]:
 
 
 def open_arg(node: UOp, binds: dict[UOp, int]) -> object:
-    """A node's argument in a structure key: which Variables are in it, not what they are bound to."""
+    """A node's argument in a structure: which Variables are in it, not what they are bound to."""
     arg = node.arg
-    if node.op is Ops.CONST and isinstance(arg, float):
-        return node  # keyed by bits: the node itself is
-    if node.op is Ops.DETACH:
-        return None  # it says whose leaf the value is, which gradients ask
     if node.op is Ops.COPY and len(node.src) > 2:  # what is copied as it is begins at a known place
         offsets = [base_and_tracker(source)[1].views[-1].offset for source in node.src[:-1]]
         return tuple([offset if isinstance(offset, int) else None for offset in offsets])

@@ -23,7 +23,7 @@ from ...ir.index import sint
 from ...ir.uop import UOp, Variable
 from ...memo import Memo
 from ...shape.sizes import add, mul
-from .split_sizes import SizedGraph
+from .structure import Structure
 
 #: The Variable's name, and what it goes up to at least: programs are not made anew for 4, 8, 16, 32.
 NAME, LEAST_BOUND = "size", 64
@@ -189,21 +189,21 @@ _LINE: Polynomial = (0, 1, 0)
 _families: Memo[object, Family[None]] = Memo(1024)
 
 
-def growth_of(graph: SizedGraph) -> tuple[Growth, int] | None:
+def growth_of(graph: Structure) -> tuple[Growth, int] | None:
     """The growth that a graph belongs to, and its number; None where it has a plan of its own."""
-    sizes = graph.sizes
-    family = _families.get(graph.structure)
+    key, sizes, free = graph.without_sizes(), tuple(graph.sizes), frozenset(graph.free)
+    family = _families.get(key)
     if family is None:
-        family = _families.keep(graph.structure, Family(MOST_MET))
+        family = _families.keep(key, Family(MOST_MET))
     last = family.last
     if family.stays(sizes):
         return None
     found = family.find(sizes)
     if found is not None:
         return found[:2]
-    growth = family.learn(sizes, graph.free)
+    growth = family.learn(sizes, free)
     if growth is None and last and not family.guessed:
-        growth = _guess(graph, last)
+        growth = _guess(last, sizes, free)
         family.guessed = growth is not None
     if growth is None:
         return None
@@ -211,11 +211,11 @@ def growth_of(graph: SizedGraph) -> tuple[Growth, int] | None:
     return growth, sizes[growth.base]
 
 
-def refuse(graph: SizedGraph, growth: Growth) -> None:
+def refuse(graph: Structure, growth: Growth) -> None:
     """Each size of this structure gets a plan of its own from here on; or, if the growth was a guess, until
     three sizes say how they grow.
     """
-    family = _families.get(graph.structure)
+    family = _families.get(graph.without_sizes())
     if family is None:
         return
     family.known, family.guessed = [], True
@@ -257,10 +257,9 @@ def _fitted(
 _AFTER_ONE = (2, 3)
 
 
-def _guess(graph: SizedGraph, before: tuple[int, ...]) -> Growth | None:
-    """The growth of a graph and the one before, if the number was 2 and is 3, and no size is less."""
-    columns = list(zip(before, graph.sizes, strict=True))
-    free = graph.free
+def _guess(before: Sizes, sizes: Sizes, free: frozenset[int]) -> Growth | None:
+    """The growth of sizes and those before, if the number was 2 and is 3, and no size is less."""
+    columns = list(zip(before, sizes, strict=True))
     base = next((n for n, column in enumerate(columns) if column == _AFTER_ONE and n not in free), None)
     if base is None:
         return None

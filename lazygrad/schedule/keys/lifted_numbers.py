@@ -19,7 +19,6 @@ from ...ir.device import device_of
 from ...ir.ops import ELEMENTWISE, Ops, execute, to_bits
 from ...ir.rewrite import transform
 from ...ir.uop import UOp, keep_origin
-from ...shape.movement import base_and_tracker, movements_on
 from ...shape.rules import shape_of
 from ...shape.tracker import ShapeTracker
 from ...shape.view import View
@@ -57,41 +56,31 @@ def _open_sources(node: UOp) -> tuple[int, ...]:
     return tuple(found) if others else ()
 
 
-def open_offsets(node: UOp) -> tuple[tuple[int, ...], Any] | None:
-    """The offsets in a node's argument that may be lifted, and the rest of the argument; None where there
-    are none. What looks at a file keeps its place: no kernel could bring it from elsewhere.
+def open_offsets(node: UOp) -> tuple[int, ...]:
+    """The offsets in a node's argument that may be lifted, by their numbers among its sizes (`own_sizes`).
+    What looks at a file keeps its place: no kernel could bring it from elsewhere.
     """
-    if node.op is Ops.SHRINK:
-        device = device_of(node)
-        if device is not None and not Device.runs_kernels(device):
-            return None
-        spans, shape = node.arg, shape_of(node.src[0])
-        if not all(type(begin) is int and type(end) is int for begin, end in spans):
-            return None
-        moving = [axis for axis, ((b, e), size) in enumerate(zip(spans, shape, strict=True)) if e - b != size]
-        lengths = tuple(end - begin for begin, end in spans)
-        return tuple(spans[axis][0] for axis in moving), lengths
-    if node.op is Ops.ASSIGN and isinstance(node.arg, ShapeTracker) and len(node.arg.views) == 1:
-        view = node.arg.views[0]
-        offset = view.offset
-        if (
-            view.mask is None
-            and isinstance(offset, int)
-            and all(type(n) is int for n in view.shape + view.strides)
-        ):
-            return (offset,), (view.shape, view.strides)
-    return None
+    if node.op is Ops.ASSIGN:
+        return () if simple_view(node) is None else (0,)
+    if node.op is not Ops.SHRINK:
+        return ()
+    device = device_of(node)
+    spans, shape = node.arg, shape_of(node.src[0])
+    if (device is not None and not Device.runs_kernels(device)) or not all(
+        type(begin) is int and type(end) is int for begin, end in spans
+    ):
+        return ()
+    pairs = enumerate(zip(spans, shape, strict=True))
+    return tuple([2 * axis for axis, ((begin, end), size) in pairs if end - begin != size])
 
 
-def constant_key(source: UOp) -> tuple[Any, ...]:
-    """A constant in a structure key: its node (which is keyed by its bits), dtype, and how it is seen.
-
-    Also by how many movements: a lifted constant is as many nodes of the walk.
-    """
-    base, tracker = base_and_tracker(source)
-    symbolic = any(isinstance(size, UOp) for size in tracker.shape)
-    moves, _ = movements_on(source)
-    return base, base.dtype, tracker.unbind()[0] if symbolic else tracker, base.src, len(moves)
+def simple_view(node: UOp) -> View | None:
+    """The view that an ASSIGN writes, if it is one of plain numbers without a mask."""
+    if not isinstance(node.arg, ShapeTracker) or len(node.arg.views) > 1:
+        return None
+    view = node.arg.views[0]
+    numbers = (view.offset, *view.shape, *view.strides)
+    return view if view.mask is None and all(type(n) is int for n in numbers) else None
 
 
 def open_value(node: UOp, place: int) -> Any:
@@ -105,7 +94,7 @@ def open_value(node: UOp, place: int) -> Any:
 def lift(asked: Request, lifted: frozenset[int]) -> Request:
     """The graph with the numbers at these positions lifted.
 
-    Positions count as `structure_key` meets them: for each node its open sources, then its open offsets.
+    Positions count as a `Structure` meets them: for each node its open sources, then its open offsets.
     """
     made: dict[UOp, UOp] = {}
     back: dict[UOp, UOp] = {}
@@ -120,11 +109,9 @@ def lift(asked: Request, lifted: frozenset[int]) -> Request:
             position += 1
         arg = node.arg
         offsets = open_offsets(node)
-        if offsets is not None:
-            places = frozenset(range(position, position + len(offsets[0])))
-            if places & lifted:
-                arg = _lifted_offsets(node, position, lifted)
-            position += len(offsets[0])
+        if not lifted.isdisjoint(range(position, position + len(offsets))):
+            arg = _lifted_offsets(node, position, lifted)
+        position += len(offsets)
         new = UOp(node.op, node.dtype, tuple(src), arg)
         if new is not node:
             made[node] = new

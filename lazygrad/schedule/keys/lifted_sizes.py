@@ -21,7 +21,7 @@ from ...shape.sizes import Shape, add, bound_size, prod, resolve_equal, vmax
 from ..graph.in_memory import is_materialized
 from ..graph.requested import Request, constant_below
 from .growth import Growth
-from .split_sizes import may_be_size, own_sizes, sources_of, with_sizes
+from .structure import may_be_size, own_sizes, sources_of, with_sizes
 
 #: What may read or make values of symbolic size.
 _ANY_SIZE = ELEMENTWISE | MOVEMENT | {

@@ -49,7 +49,7 @@ LAST_ROWS, LAST_ROWS_SHARE = 60_000, 0.1
 MASKED_ROWS = 1.05
 #: From so many products on a kernel runs in pieces.
 IN_PIECES = 1 << 22
-#: Pieces that pack the same are so few at least (`threads.py`).
+#: Pieces that pack the same are so few at least (`heuristic.py`).
 PIECES = 4
 #: Instructions to make a mask in each step: for each row, or each vector, that its condition moves along.
 MASK_OF_ROW, MASK_OF_VECTOR = 3.0, 1.5
@@ -442,7 +442,7 @@ class Tiling:
         """How many places a packed panel serves: those of I, and of axes around that it does not move along.
 
         Blocks of J are walked inside of the outermost axis. If there is one, pieces of a kernel pack it again
-        each; `threads.py` keeps them few.
+        each; `heuristic.py` keeps them few.
         """
         roles = self.axes
         if not one_block:

@@ -7,12 +7,15 @@ import itertools
 import math
 import statistics
 import time
+from dataclasses import replace
 
 from ..device import Device
 from ..runtime._measured import processor_name
 from ..runtime._native import host_description
+from ..runtime.cpu import host_compiler
 from ..target import Target
 from ..target.measured import GROUPS, Figure, Row
+from ..target.processors import dots_of
 from .probes import Bench, Probe
 
 #: How long probes have their turns; what comes before takes some 3 s.
@@ -29,7 +32,8 @@ def measure(seconds: float = SECONDS, far: int | None = None) -> Row:
              machine does for a while touches all a little, and none wholly. The first turn always ends
     far      bytes that stand for memory, unless as many as this machine's caches ask for
     """
-    target = Device["CPU"].renderer.target
+    # with all instructions that the processor has: its row may have left some out
+    target = replace(Device["CPU"].renderer.target, dots=dots_of(host_compiler().features))
     bench = Bench(target, far)
     found: dict[tuple[str, str], list[float]] = {}
     try:

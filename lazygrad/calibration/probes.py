@@ -18,7 +18,6 @@ from ..runtime._host import HostAllocator
 from ..runtime._pool import SPIN_S, pool
 from ..runtime.cpu import host_compiler
 from ..target import Target
-from ..target.processors import DOTS
 from . import texts
 
 #: Memory is so many times what the last cache holds, and so many bytes at least and at most.
@@ -265,8 +264,7 @@ class Bench:
     def _dots(self) -> Iterator[Any]:
         there = {"int8"} if self.target.has_dp4a else set()
         names = {dtypes.int16: "int16", dtypes.bfloat16: "bfloat16"}
-        features = host_compiler().features  # the target has those that were seen to pay
-        there |= {names[dot.element] for words, dot in DOTS.items() if words & features}
+        there |= {names[each.element] for each in self.target.dots}
         chains = min(24, self.target.vector_registers - 4)
         for element in sorted(there):
             self._kernel(f"dot_{element}", texts.dot(element, self._width, chains))

@@ -62,12 +62,17 @@ def refined(base: Target, arch: str, features: frozenset[str], shipped: bool = T
         has_ldexp="avx512vl" in features,
         saturates=arm,
         has_gathers=base.has_gathers and known is not None and known.gathers,
-        dots=tuple(dot for names, dot in DOTS.items() if features & names),
+        dots=dots_of(features),
         core=known.core if known else base.core,
         memory=known.memory if known else base.memory,
     )
     row = shipped_row(stands) if shipped and stands in SHIPPED else None
     return said if row is None else as_measured(said, row, base.has_gathers)
+
+
+def dots_of(features: frozenset[str]) -> tuple[Dot, ...]:
+    """The instructions for sums of products that a processor with these features has."""
+    return tuple([dot for names, dot in DOTS.items() if features & names])
 
 
 _PLAIN, _UNKNOWN = Core(), Memory()

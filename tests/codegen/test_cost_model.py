@@ -110,7 +110,7 @@ def test_lanes_are_loaded_one_by_one_while_half_a_vector_is():
     target = replace(TARGET, core=replace(TARGET.core, loads=1.0, lane_loads=2.0, issued=8.0))
     vectors, lanes = Loop(100), Loop(100)
     vectors.load(8)
-    lanes.load_lanes(8)
+    lanes.load(8, True)
     assert issued([vectors], target) == 2 * issued([lanes], target) == 800
 
 

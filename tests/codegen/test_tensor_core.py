@@ -23,7 +23,8 @@ from lazygrad.oracle.evaluate import evaluate
 from lazygrad.renderer.llvmir import LLVMRenderer, target
 from lazygrad.renderer.python import DOTS
 from lazygrad.runtime._llvm import CrossCompiler
-from lazygrad.target import Memory, Processor, Target, processors, refined
+from lazygrad.target import Memory, Processor, Target, refined
+from lazygrad.target.processors import dots_of
 from tests.helpers import needs
 
 from .kernels import buffers_of, equal, load, opened, plain, random_contents, reduce, run, sink, store
@@ -177,8 +178,7 @@ KERNELS["a convolution with a border"] = narrow_convolution(1, 2, 4, 3, border=1
 def every_instruction(monkeypatch):
     """All that this processor has, also those that were measured to be slow."""
     renderer, features = Device["CPU"].renderer, Device["CPU"].compiler.features
-    there = tuple(dot for words, dot in processors.DOTS.items() if words & features)
-    monkeypatch.setattr(renderer, "target", replace(renderer.target, dots=there))
+    monkeypatch.setattr(renderer, "target", replace(renderer.target, dots=dots_of(features)))
 
 
 def check_random_opts(name, device, seeds):

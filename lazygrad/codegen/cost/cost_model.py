@@ -90,13 +90,13 @@ class Loop:
         if products:
             self.products += count
 
-    def load(self, count: float) -> None:
+    def load(self, count: float, elements: bool = False) -> None:
+        """So many loads of whole vectors, or of single elements."""
         self.issued += count
-        self.loads += count
-
-    def load_lanes(self, count: float) -> None:
-        self.issued += count
-        self.lane_loads += count
+        if elements:
+            self.lane_loads += count
+        else:
+            self.loads += count
 
     def store(self, count: float) -> None:
         self.issued += count

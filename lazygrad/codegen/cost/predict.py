@@ -75,10 +75,10 @@ def _walk(uops: Sequence[UOp], target: Target) -> list[Loop]:
             if len(u.src[0].src) > 2 and value.dtype.count > 1:  # some lanes only
                 count *= MASK if target.has_masks or load else target.core.masked
             if load and u.src[0].src[1].dtype.count > 1:  # a gather: each lane by itself
-                now.load_lanes(u.dtype.count)
+                now.load(u.dtype.count, True)
                 now.compute(2.0 * u.dtype.count)
             elif load:
-                (now.load if u.dtype.count > 1 else now.load_lanes)(count)
+                now.load(count, u.dtype.count == 1)
             else:
                 now.store(count)
             place = u.src[0]

@@ -58,7 +58,7 @@ def planned(facts: Facts, target: Target, at_once: AtOnce, rounds: RowBlocks | N
         if apart and lanes is not None and access.node.op is Ops.LOAD and facts.is_window(access, lanes):
             count /= 2
         if access.node.op is Ops.LOAD:
-            (loop.load if own in moved and not apart else loop.load_lanes)(count)
+            loop.load(count, apart or own not in moved)
         else:
             loop.store(count)
         loop.issued += core.scalar * count  # where it is

@@ -328,7 +328,7 @@ class Tiling:
         if not self.target.has_masks:
             masks += CHOSEN * sums * step.lane_masks
         body.compute(sums * step.others + side * step.rows + vectors * step.lanes + masks)
-        body.load_lanes(side)
+        body.load(side, True)
         body.load(vectors)
         if self.axes.reads_in_place:
             body.load(vectors * self.target.vector_bytes / self.target.memory.line)  # a vector in two lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -21,11 +22,21 @@ from lazygrad.target import PROCESSORS, refined
 from lazygrad.target.measured import GROUPS, Figure, Row
 
 
-@pytest.fixture(scope="module")
-def row() -> Row:
+def one_turn() -> Row:
     """One turn of each figure, of a memory that is small."""
     with Context(THREADS=2):
         return measure(0.1, far=8 << 20)
+
+
+@pytest.fixture(scope="module")
+def row() -> Row:
+    return one_turn()
+
+
+def rows(first: Row) -> Iterator[Row]:
+    """A few: other work on the machine makes a sample slower, and one may be all that a figure has."""
+    yield first
+    yield from (one_turn() for _ in range(4))
 
 
 def test_every_figure_is_finite_and_more_than_0(row):
@@ -38,9 +49,9 @@ def test_every_figure_is_finite_and_more_than_0(row):
 
 
 def test_what_lies_nearer_comes_sooner(row):
-    assert row.value("read", "level1") > row.value("read", "memory") / 2
-    assert row.value("latency", "level1") < row.value("latency", "memory") * 2
-    assert row.value("columns", "2048") > row.value("columns", "64") / 4
+    assert any(each.value("read", "level1") > each.value("read", "memory") / 2 for each in rows(row))
+    assert any(each.value("latency", "level1") < each.value("latency", "memory") * 2 for each in rows(row))
+    assert any(each.value("columns", "2048") > each.value("columns", "64") / 4 for each in rows(row))
 
 
 def test_figures_are_what_a_processor_of_today_can_do(row):
@@ -52,8 +63,8 @@ def test_figures_are_what_a_processor_of_today_can_do(row):
 
 
 def test_a_chain_is_slower_than_chains_beside_each_other(row):
-    alone = 2 * 16 / 4 / row.value("fma_latency", "16")
-    assert row.value("fma", "16") > 1.2 * alone
+    alone = 2 * 16 / 4
+    assert any(each.value("fma", "16") > 1.2 * alone / each.value("fma_latency", "16") for each in rows(row))
 
 
 def test_a_row_can_be_written_and_read(row):

@@ -84,15 +84,6 @@ def test_predictions_beside_what_was_measured():
     assert "CPU_TARGET must be native or one of aarch64" in done.stderr
 
 
-def test_what_was_chosen_beside_its_candidates():
-    done = run_bench("choices", "--programs", "matmul 127", "--candidates", "4")
-    assert done.returncode == 0, done.stderr
-    head, *rows, found = done.stdout.splitlines()
-    assert head.split() == ["chosen", "best", "by", "of"]
-    assert any("matmul 127: r_" in row for row in rows)
-    assert re.fullmatch(r"\d+ of \d+ kernels take at most 1.08 times what the best .* takes", found)
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes do not choose their cores here")
 def test_what_cores_are_worth():

@@ -119,7 +119,7 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """
 
     arg_binds: tuple[Node, ...]
-    """schedule/graph: the bound Variables in its argument."""
+    """schedule/graph/requested: the bound Variables in its argument."""
 
     open_sources: tuple[int, ...]
     """schedule/keys/lifted_numbers: which of its sources are constants that may become arguments of a
@@ -134,18 +134,23 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     # *** what has become of it
 
     forwarded_to: Node
-    """schedule/graph/versions (schedule/calls, jit/session): what holds its value now: once planned an
-    ASSIGN, once run a BUFFER, or movements of these; of a call that was put off, once made, its node.
+    """schedule/graph/versions (schedule/calls, shape/movement, jit/session): what holds its value now: once
+    planned an ASSIGN, once run a BUFFER, or movements of these; of a call that was put off, once made, its
+    node.
     """
 
     send_order: int
-    """sharding/multi: on a CONTIGUOUS that says how a value lies: what has an earlier turn is sent first."""
+    """schedule/graph/versions: on a CONTIGUOUS that says how a value lies: what has an earlier turn is sent
+    first.
+    """
 
     in_plan: int
     """sharding/between_ranks: on a COLLECTIVE, the number of the plan in whose order it is."""
 
     values: list[weakref.ref[Node]]
-    """schedule/graph/versions (jit/session): on a version of memory, the nodes that became it."""
+    """schedule/graph/versions (shape/movement, jit/session): on a version of memory, the nodes that became
+    it.
+    """
 
     # *** of a BUFFER, a version of some memory
 
@@ -153,7 +158,7 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """schedule/graph/versions: the Buffer with the memory; not there once it is overwritten."""
 
     supersedes: weakref.ref[Node]
-    """tensor/assigning (schedule/readers): on new memory among ranks, the version that is written here, since
+    """tensor/assigning: on new memory among ranks, the version that is written here, since
     others have its own memory.
     """
 

@@ -201,7 +201,7 @@ class Assigning(Tensor):
 
     def _overdue_node(self) -> UOp | None:
         """The node to compute, where this was written often and is no memory (`storage.Writable`)."""
-        self._writes = 0
+        self._writes = MOST_WRITES  # the next one does not wait again, so that steps are alike
         node = latest(self._node())
         return None if self._storage is not None or is_in_memory(base_of(node)) else node
 

@@ -38,15 +38,16 @@ class Storage:
     known    whether somebody was given a node on the newest version, and may have made a graph that reads
              it; if not, nothing but the living tensors looks at the memory, and what numpy was given
     waiting  how many writes have been made since the memory was last computed
+    most     how many may wait until somebody asks; none, once more of them did
     before   the newest version that was computed, where a later one is to be written
     """
 
-    __slots__ = ("__weakref__", "before", "known", "room", "tensors", "version", "waiting")
+    __slots__ = ("__weakref__", "before", "known", "most", "room", "tensors", "version", "waiting")
 
     def __init__(self, version: UOp) -> None:
         self.version = version
         self.known = True
-        self.waiting = 0
+        self.waiting, self.most = 0, MOST_WAITING
         self.before: weakref.ref[UOp] | None = None
         self.tensors: dict[int, weakref.ref[Viewer]] = {}
         self.room = 64  #: so many are noted before those that died are looked for
@@ -87,7 +88,7 @@ class Storage:
     def note_write(self) -> None:
         """One more write waits. Where it is one of many, it is computed with what is computed next."""
         self.waiting += 1
-        if self.waiting > MOST_WAITING:
+        if self.waiting > self.most:
             overdue.note(self)
 
     def _overdue_node(self) -> UOp | None:
@@ -95,7 +96,10 @@ class Storage:
         if not self.views():
             return None
         self.refresh()
-        return self.version if self.waiting > MOST_WAITING else None
+        if self.waiting <= self.most:
+            return None
+        self.most = 0
+        return self.version
 
     def move_to(self, version: UOp, known: bool = True) -> None:
         """Make every view a view of the new version."""
@@ -134,7 +138,8 @@ class Storage:
 
 #: So many writes to one memory wait until somebody asks for it. A loop may write again and again and never
 #: ask, as that which counts the batches of a layer: a write has all before it below it, with what they read.
-MOST_WAITING = 2
+#: Where more waited once, each later one is computed with what is computed next, so that steps are alike.
+MOST_WAITING = 1
 
 
 class Writable(Protocol):

@@ -155,7 +155,7 @@ def test_steps_with_random_numbers_and_running_statistics_plan_nothing_later(mon
     optimizer = Adam(get_parameters(layers))
     data = Tensor.rand(20, 8).realize()
     with Tensor.train():
-        for step in range(6):
+        for step in range(12):
             optimizer.zero_grad()
             loss = data[Tensor.randint(4, high=20)].sequential(layers).square().mean().backward()
             loss.realize(*optimizer.schedule_step())

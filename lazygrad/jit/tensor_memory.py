@@ -16,7 +16,7 @@ from ..shape.rules import shape_of
 from ..shape.sizes import prod, vmax
 from ..tensor import Tensor
 from ..tensor.computing import pending_nodes
-from ..tensor.storage import Storage, base_of, is_in_memory, is_padded, overlaps
+from ..tensor.storage import Storage, base_of, is_in_memory, is_padded
 from .layout import Moves, buffers_of, moves_of
 
 #: Up to this many elements a constant argument is filled by the host; a larger one by a kernel.
@@ -138,7 +138,7 @@ def put_into_memory(tensor: Tensor) -> None:
     """Compute a tensor; constants are written by the host, so that another number compiles nothing."""
     value = tensor._value()
     node, device = base_of(value), tensor.device
-    if is_in_memory(node) and not (tensor._own and overlaps(value)):
+    if is_in_memory(node) and not tensor._has_twice(value):
         for buffer in buffers_of(node):
             if not buffer.is_allocated:
                 allocate_empty(buffer)

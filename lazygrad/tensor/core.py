@@ -19,7 +19,7 @@ from ..locks import table_lock
 from ..schedule.calls import DEFERRED, Call, node_of_call
 from ..schedule.graph.versions import has_become, latest
 from ..shape.rules import shape_of
-from ..shape.sizes import shape_text
+from ..shape.sizes import prod, shape_text, vmax
 from .live import register
 from .modes import TestMode, TrainingFlag, TrainingMode, autocast, inference_mode, mode, no_grad
 from .print_options import printing
@@ -36,6 +36,7 @@ class TensorCore(metaclass=TrainingFlag):
         "__weakref__",
         "_frozen",
         "_leaf",
+        "_of_new",
         "_of_value",
         "_own",
         "_requires_grad",
@@ -48,6 +49,7 @@ class TensorCore(metaclass=TrainingFlag):
     _storage: Storage | None
     _of_value: weakref.ref[TensorCore] | None  #: the tensor, not in memory, of whose value this is a part
     _own: bool  #: a new value (views.py), which may be written once it is realized: no memory is in it twice
+    _of_new: tuple[sint, ...]  #: the shape of the new value, not in memory, of which this is a part; or ()
     _requires_grad: bool | None  #: None: nobody said
     _writes: int  #: only there once it was written while it was no memory: how often, since it was computed
     _frozen: bool  #: only there once it was trained and then told not to be: a parameter all the same
@@ -80,6 +82,7 @@ class TensorCore(metaclass=TrainingFlag):
         self._leaf = leaf
         self._of_value = None
         self._own = False
+        self._of_new = ()
         self.grad = None
         self._storage = None
         self._uop_or_call = node
@@ -138,6 +141,7 @@ class TensorCore(metaclass=TrainingFlag):
     def _note_whole(self, parent: TensorCore) -> None:
         """Remember of which value this is a part."""
         self._of_value = parent._of_value or weakref.ref(parent)
+        self._of_new = parent.shape if parent._own else parent._of_new
 
     def _unary(self, node: UOp) -> Self:
         """The result of an operation on this tensor alone."""
@@ -274,7 +278,7 @@ class TensorCore(metaclass=TrainingFlag):
         node = latest(self._node())
         if node.op not in _LOOKS_OR_NUMBERS:
             return node
-        if base_of(node).op is Ops.CONST or is_padded(node) or (self._own and overlaps(node)):
+        if base_of(node).op is Ops.CONST or is_padded(node) or self._has_twice(node):
             if is_marked(node):
                 node = node.replace(src=(UOp(Ops.CONTIGUOUS, node.dtype, node.src),))
             else:
@@ -282,6 +286,10 @@ class TensorCore(metaclass=TrainingFlag):
             if self._leaf or not self._requires_grad:
                 self._uop = node
         return node
+
+    def _has_twice(self, node: UOp) -> bool:
+        """Whether elements of a new value, or of a part that repeats none, lie at one place of memory."""
+        return overlaps(node) and (self._own or vmax(prod(self.shape)) <= vmax(prod(self._of_new)))
 
     @property
     def shape(self) -> tuple[sint, ...]:

@@ -376,6 +376,22 @@ def test_setitem_casts_numbers_and_refuses_floats_in_integers():
         a[0] = Tensor(1.5)
 
 
+def test_a_part_of_a_repeated_value_has_memory_of_its_own():
+    """Looks at memory, as far as one sees, in which elements are several times: to the user they are new."""
+    x = Tensor([[1, 2]]).realize()
+    rows = x.repeat((3, 1))
+    part = rows.unsqueeze(0)[0].realize()
+    part += 1
+    assert part.tolist() == [[2, 3]] * 3
+    assert (rows.tolist(), x.tolist()) == ([[1, 2]] * 3, [[1, 2]])
+
+
+def test_what_a_look_itself_repeats_stays_one_place_of_memory():
+    wide = (Tensor([[1, 2]]) + 1).expand(3, 2).realize()
+    with pytest.raises(ValueError, match="several elements share memory"):
+        wide += 1
+
+
 def test_an_expanded_tensor_is_not_written():
     a = memory([[1], [2]])
     with pytest.raises(ValueError, match="several elements share memory"):

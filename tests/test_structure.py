@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lazygrad import Tensor
 from lazygrad.ir.ops import Ops
-from lazygrad.schedule.graph.in_memory import is_materialized
+from lazygrad.schedule.graph.requested import is_materialized
 from lazygrad.schedule.graph.versions import effective
 from lazygrad.shape.movement import below_movement
 from lazygrad.structure import structure_of

@@ -6,6 +6,7 @@ is asked, once for each op and its types.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..dtype import DType, dtypes
@@ -19,12 +20,12 @@ from .passes import legalize
 WORST = 60
 
 
+@dataclass(eq=False)
 class Prices:
     """The prices for a renderer's target: `prices(node)` for a node of any form before 6."""
 
-    def __init__(self, renderer: Renderer) -> None:
-        self.renderer = renderer
-        self.known: dict[Any, int] = {}
+    renderer: Renderer
+    known: dict[Any, int] = field(default_factory=dict)
 
     def __call__(self, node: UOp) -> int:
         if node.op not in ELEMENTWISE or node.op is Ops.CHECK:

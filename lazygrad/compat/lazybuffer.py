@@ -10,12 +10,12 @@ from typing import Any
 from ..device import Buffer
 from ..dtype import DType, dtypes
 from ..ir.args import AxisType, RangeArg
-from ..ir.device import device_of
 from ..ir.expression import render
 from ..ir.index import as_index, as_sint, bounds, substitute
 from ..ir.ops import Ops
 from ..ir.uop import UOp, Variable
 from ..ir.uop import toposort as sorted_nodes
+from ..ir.walks import device_of
 from ..schedule.graph.layouts import spans_of
 from ..schedule.graph.versions import buffer_of, latest, multi, peel
 from ..shape.movement import base_and_tracker

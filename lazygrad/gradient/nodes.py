@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from ..dtype import ConstType, DType, dtypes, sum_acc_dtype
 from ..ir.args import ReduceArg
-from ..ir.device import device_of
 from ..ir.index import sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..ir.walks import device_of
 from ..shape import movement
 from ..shape.rules import shape_of
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Final
 
 from ..dtype import dtypes
-from ..ir.device import device_of
 from ..ir.index import sint
 from ..ir.mesh import box_at
 from ..ir.ops import COMPARISONS, Ops
 from ..ir.uop import UOp
+from ..ir.walks import device_of
 from ..shape import movement
 from ..shape.rules import shape_of
 from ..shape.sizes import add, prod

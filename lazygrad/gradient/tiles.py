@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..ir.args import Devices
-from ..ir.device import device_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..ir.walks import device_of
 from ..shape import movement
 from ..shape.rules import shape_of
 from .joins import MAX_CHOICES, in_memory

@@ -42,7 +42,7 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """
 
     device: Devices | None
-    """ir/device (ir/uop, schedule/calls, schedule/graph/versions, jit/outputs): the name of the device that
+    """ir/walks (ir/uop, schedule/calls, schedule/graph/versions, jit/outputs): the name of the device that
     its value lives on, or of several; None for bare numbers.
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..dtype import PtrDType
@@ -22,14 +23,18 @@ def is_declared(node: UOp) -> bool:
     return node.op in _HEAD
 
 
+@dataclass(eq=False)
 class LinearWriter:
-    """A linear program in the making: what it declares, its steps, and which of them are visible here."""
+    """A linear program in the making.
 
-    def __init__(self) -> None:
-        self.head: dict[UOp, None] = {}
-        self.body: list[UOp] = []
-        self.visible: set[UOp] = set()  # what of the body stands in a loop or branch that is open
-        self._scopes: list[list[UOp]] = [[]]  # the same, of each
+    head, body  what it declares, and its steps
+    visible     what of the body stands in a loop or branch that is open; `_scopes` are these one by one
+    """
+
+    head: dict[UOp, None] = field(default_factory=dict)
+    body: list[UOp] = field(default_factory=list)
+    visible: set[UOp] = field(default_factory=set)
+    _scopes: list[list[UOp]] = field(default_factory=list)
 
     def add(self, node: UOp) -> None:
         """Append a step, or enter a declaration."""
@@ -41,7 +46,8 @@ class LinearWriter:
             self.visible.difference_update(self._scopes.pop())
         else:
             self.visible.add(node)
-            self._scopes[-1].append(node)
+            if self._scopes:  # what stands in no loop is visible to the end
+                self._scopes[-1].append(node)
         if node.op in OPENING:
             self._scopes.append([])
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from ..dtype import PtrDType
 from .args import KernelInfo
@@ -94,6 +95,7 @@ def scan_values(scan: UOp) -> tuple[UOp, ...]:
 # *** the nest
 
 
+@dataclass(eq=False, slots=True)
 class Block:
     """One loop, or (without a range) the kernel's body.
 
@@ -104,14 +106,11 @@ class Block:
     It does not know the Block that it is an item of: what is in a circle lives until garbage is collected.
     """
 
-    __slots__ = ("closes", "depth", "items", "opens", "range")
-
-    def __init__(self, range: UOp | None, around: Block | None) -> None:
-        self.range = range
-        self.depth: int = around.depth + 1 if around else 0
-        self.items: list[UOp | Block] = []
-        self.opens: list[UOp] = []
-        self.closes: list[UOp] = []
+    range: UOp | None = None
+    depth: int = 0
+    items: list[UOp | Block] = field(default_factory=list)
+    opens: list[UOp] = field(default_factory=list)
+    closes: list[UOp] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"Block({self.range.arg if self.range else 'body'}, {len(self.items)} items)"
@@ -121,14 +120,11 @@ class Block:
         return reached([self], lambda block: [item for item in block.items if isinstance(item, Block)])
 
 
+@dataclass(eq=False, slots=True)
 class Guard(Block):
     """A Block that is entered where a condition holds, once."""
 
-    __slots__ = ("condition",)
-
-    def __init__(self, condition: UOp, around: Block, items: list[UOp | Block]) -> None:
-        super().__init__(None, around)
-        self.condition, self.items = condition, items
+    condition: UOp = field(kw_only=True)
 
 
 def output_ranges(nodes: Iterable[UOp]) -> list[UOp]:
@@ -191,7 +187,7 @@ def loop_nest(sink: UOp) -> Block:
     """The kernel's body with all its loops, everything in its place and order."""
     nodes = nodes_in_order(sink)
     ranges_of(sink)
-    body = Block(None, None)
+    body = Block()
     around: dict[Block, Block] = {}
     block_of = _assign_ranges(nodes, body, around)
     home = _assign_nodes(nodes, block_of, body)
@@ -214,13 +210,13 @@ def _assign_ranges(nodes: list[UOp], body: Block, around: dict[Block, Block]) ->
     for outer in output_ranges(nodes):
         beside = frozenset().union(*(ranges for ranges in stores if outer in ranges))
         parent = _deepest(beside & block_of.keys(), block_of, body)
-        block = block_of[outer] = Block(outer, parent)
+        block = block_of[outer] = Block(outer, parent.depth + 1)
         around[block] = parent
     reduces = [node for node in nodes if node.op is Ops.REDUCE]
     for closing in reversed([node for node in nodes if node.op in _CLOSING]):
         parent = _deepest(closing.facts["ranges"], block_of, body)
         for inner in closed_ranges(closing):
-            block = block_of.setdefault(inner, Block(inner, parent))
+            block = block_of.setdefault(inner, Block(inner, parent.depth + 1))
             if around.setdefault(block, parent) is not parent:
                 raise RuntimeError(f"RANGE {inner.arg} is closed in two places")
             parent = block

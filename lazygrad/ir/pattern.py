@@ -17,6 +17,7 @@ import functools
 import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Self
 
@@ -104,8 +105,8 @@ class UPat(Arithmetic):
     def named(self, name: str) -> UPat:
         """The same pattern, capturing its node under this name."""
         pattern = UPat.__new__(type(self))
-        for field in UPat.__slots__:
-            setattr(pattern, field, getattr(self, field))
+        for slot in UPat.__slots__:
+            setattr(pattern, slot, getattr(self, slot))
         pattern.name = name
         return pattern
 
@@ -393,13 +394,13 @@ def _variants(pattern: UPat) -> list[Variant]:
     return found
 
 
+@dataclass(eq=False)
 class _Writer:
     """Writes the Python source of rules; `constants` are the objects that the source refers to."""
 
-    def __init__(self) -> None:
-        self.constants: dict[str, Any] = {"CONST": Ops.CONST, "uniform": _is_uniform}
-        self.names: dict[Any, str] = {}
-        self.lines: list[str] = []
+    constants: dict[str, Any]
+    names: dict[Any, str] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
 
     def constant(self, value: Any, key: Any = None) -> str:
         """The name of an object in the source."""
@@ -533,7 +534,7 @@ def constant_like(node: UOp, value: ConstType) -> UOp:
 
 def _compile(rules: Sequence[Rule], captures: list[str] | None = None) -> list[Matched]:
     """Compile rules to functions `(node, ctx) -> UOp | None`, all in one go."""
-    writer = _Writer()
+    writer = _Writer({"CONST": Ops.CONST, "uniform": _is_uniform})
     for number, rule in enumerate(rules):
         writer.rule(f"rule{number}", rule, captures)
     # named after the file that has the rules: whoever looks at frames takes them for a part of it

@@ -1,4 +1,5 @@
-"""Walks that look and change nothing: what is reached from somewhere, what a node's facts follow from.
+"""Walks that look and change nothing: what is reached from somewhere, what a node's facts follow from,
+and of these the device on which its value lives.
 
 Those that make graphs of graphs, and `resolve`, are in `rewrite.py`; `toposort` is with the node.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from .args import Devices
 from .ops import Ops
 from .uop import UOp, toposort
 
@@ -73,3 +75,39 @@ def _note_below(
 
     for source in toposort(unknown(node), unknown):
         source.facts[key] = work(source)  # type: ignore[literal-required]
+
+
+# *** on which device a value lives
+
+
+def device_of(node: UOp) -> Devices | None:
+    """Where a node's value lives: the device of the first source that has one; None for bare constants.
+
+    A tuple of devices for what is sharded over them, or copied on each.
+    """
+    if "device" in node.facts:
+        return node.facts["device"]
+    for source in node.src:
+        if "device" not in source.facts:
+            return noted(node, "device", _device)  # type: ignore[no-any-return]
+    found = node.facts["device"] = _device(node)
+    return found
+
+
+def _device(node: UOp) -> Devices | None:
+    says = _SAY.get(node.op)
+    if says is not None:
+        return says(node)
+    for source in node.src:
+        device = source.facts["device"]
+        if device is not None:
+            return device
+    return None
+
+
+#: Ops whose nodes say where they are.
+_SAY: dict[Ops, Callable[[UOp], Devices]] = {
+    Ops.DEVICE: lambda node: node.arg,
+    Ops.MULTI: lambda node: node.arg.devices,
+    Ops.COPY: lambda node: node.src[-1].arg,
+}

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..device import Buffer
-from ..ir.device import device_of
 from ..ir.index import as_sint, sint, substitute
 from ..ir.ops import Ops
 from ..ir.uop import UOp, new_node
+from ..ir.walks import device_of
 from ..shape import shape_of
 from ..shape.movement import base_and_tracker
 from ..tensor import Tensor

@@ -12,6 +12,7 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from ..dtype import DType
 from ..ir.args import AxisType
@@ -80,11 +81,11 @@ def ops_on(rows: PatternMatcher, dtype: DType) -> frozenset[Ops]:
 _OUTPUT_KINDS = (AxisType.GLOBAL, AxisType.THREAD, AxisType.TILE, AxisType.LOOP)
 
 
+@dataclass(eq=False)
 class Names:
     """Fresh names: a prefix and a number counted per prefix."""
 
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
+    counts: dict[str, int] = field(default_factory=dict)
 
     def fresh(self, prefix: str) -> str:
         number = self.counts.get(prefix, 0)

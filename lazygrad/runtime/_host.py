@@ -6,6 +6,7 @@ import ctypes
 import functools
 import mmap
 import os
+from dataclasses import dataclass
 from typing import Any
 
 from ..device import Allocator, BufferSpec, DeviceError
@@ -19,6 +20,7 @@ HUGE_FROM, HUGE_PAGE = 4 << 20, 2 << 20
 _PRIVATE: Any = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
+@dataclass(eq=False, slots=True)
 class Memory:
     """Some bytes in this process.
 
@@ -26,10 +28,10 @@ class Memory:
     nbytes    how many were asked for                          owner  whatever keeps them alive
     """
 
-    __slots__ = ("address", "bytes", "nbytes", "owner")
-
-    def __init__(self, address: int, view: memoryview, nbytes: int, owner: Any) -> None:
-        self.address, self.bytes, self.nbytes, self.owner = address, view, nbytes, owner
+    address: int
+    bytes: memoryview
+    nbytes: int
+    owner: Any
 
     def __repr__(self) -> str:
         return f"<{self.nbytes} bytes at {self.address:#x}>"

@@ -19,7 +19,7 @@ from ..shape.movement import below_movement
 from ..shape.sizes import Shape
 from ..shape.tracker import ShapeTracker
 from ..target import Target
-from .graph.in_memory import is_materialized
+from .graph.requested import is_materialized
 
 # *** kernels that are proposed
 

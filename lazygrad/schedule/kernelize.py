@@ -33,8 +33,7 @@ from ..shape.sizes import prod
 from .budget.budget_report import report_rematerialized
 from .budget.checkpoints import needs_less, without_checkpoints
 from .extensions import in_place, sharding
-from .graph.in_memory import is_materialized, near, siblings
-from .graph.requested import Request, binds_in_args, nameable
+from .graph.requested import Request, binds_in_args, is_materialized, nameable, near, siblings
 from .graph.versions import below_looks, check_alive, effective, in_shape, latest, new_buffer
 from .kernels.template import Binding, BoundSize, Leaf, Memory, Output, Template
 from .keys import growth

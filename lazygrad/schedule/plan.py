@@ -19,18 +19,17 @@ from ..config import CHECK, PLAN_FOR
 from ..decisions import yes_or_no
 from ..device import Device, DeviceError
 from ..ir.args import KernelRecord
-from ..ir.device import device_of
 from ..ir.loop import Loop
 from ..ir.ops import TRANSFERS, Ops
 from ..ir.rewrite import unobserved as rewrites_unobserved
 from ..ir.spec import KERNEL, PLAIN, verify
 from ..ir.uop import UOp
+from ..ir.walks import device_of, has_op
 from ..renderer import RENDERERS, Renderer
 from ..target import Target
 from .budget.rematerialize import rematerialize, sparer
-from .extensions import PROPOSERS, on_several, sharding
-from .graph.in_memory import is_materialized, near
-from .graph.requested import Request, nameable
+from .extensions import PROPOSERS, at_hand, on_several, sharding
+from .graph.requested import Request, is_materialized, nameable, near
 from .graph.versions import device_name
 from .horizontal_fusion.side_by_side import join_short_kernels
 from .kernels.assemble import assemble
@@ -147,6 +146,7 @@ COLLECT = [
         "add readers",
         lambda asked, job: add_readers(asked, job.pending),
         "values that read memory which is about to be overwritten are computed before the write",
+        when=lambda asked, job: bool(at_hand.alone) or has_op(asked.order, Ops.ASSIGN),
     ),
 ]
 LIFT_SIZES = [

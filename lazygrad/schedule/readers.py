@@ -10,8 +10,7 @@ from ..ir.uop import UOp
 from ..ir.walks import reached
 from ..shape.movement import below_movement
 from .extensions import at_hand, on_several, sharding
-from .graph.in_memory import is_materialized
-from .graph.requested import Request, toposort_effective
+from .graph.requested import Request, is_materialized, toposort_effective
 from .graph.versions import below_looks, effective, latest, memory_read
 
 Pending = Callable[[], Iterable[UOp]]
@@ -30,8 +29,6 @@ def add_readers(asked: Request, pending: Pending) -> Request:
 def _with_readers(asked: Request, pending: Pending) -> Request:
     roots, order = asked.roots, asked.order
     ended, known = _ended_versions(order), set[UOp]()
-    if not ended:
-        return asked
     walked, waiting = set(order), dict[UOp, list[UOp]]()
     while ended != known:  # the readers that join the plan may write too
         known = ended

@@ -16,10 +16,10 @@ from ..codegen.graph_rows import dtype_of_row, dtype_row, graph_of, graph_rows
 from ..codegen.own_source import LEVEL, device_text, own_source
 from ..config import CACHELEVEL, CHECK, ContextVar
 from ..device import CompileError, Device, DeviceError
-from ..ir.device import device_of
 from ..ir.ops import TRANSFERS
 from ..ir.rewrite import watched
 from ..ir.uop import UOp
+from ..ir.walks import device_of
 from ..runtime import diskcache_get, diskcache_put
 from ..structure import Unlasting, digest, lasting_text
 from .graph.requested import Request

@@ -14,8 +14,7 @@ from ..ir.text import uop_text
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
 from ..shape.sizes import shape_text
-from .graph.in_memory import is_materialized
-from .graph.requested import Request
+from .graph.requested import Request, is_materialized
 from .graph.versions import effective
 from .kernels.template import Binding, BoundSize, Leaf, Memory, Output, Part, Template
 from .kernels.writes import Writes

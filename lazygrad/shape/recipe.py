@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.device import device_of
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import Row, UOp, make_all, toposort
+from ..ir.walks import device_of
 from .movement import forward_to
 from .rules import shape_or_none
 

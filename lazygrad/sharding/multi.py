@@ -14,14 +14,13 @@ from collections.abc import Callable, Iterable, Sequence
 from ..device.world import local_positions, world
 from ..dtype import DType
 from ..ir.args import MultiArg
-from ..ir.device import device_of
 from ..ir.index import sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..ir.walks import device_of
 from ..schedule.extensions import SHARDING, Sharding
-from ..schedule.graph.in_memory import is_materialized
 from ..schedule.graph.layouts import all_here, copied
-from ..schedule.graph.requested import toposort_effective
+from ..schedule.graph.requested import is_materialized, toposort_effective
 from ..schedule.graph.versions import effective, empty_buffer, in_shape, latest, multi, new_buffer
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of

@@ -22,7 +22,6 @@ from ..ir.index import sint
 from ..ir.mesh import Span, mesh_axes, number_along, span_at
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp
-from ..schedule.graph.in_memory import is_whole
 from ..schedule.graph.layouts import (
     Ends,
     copied,
@@ -39,6 +38,7 @@ from ..schedule.graph.layouts import (
     with_ends,
     without_axis,
 )
+from ..schedule.graph.requested import is_whole
 from ..schedule.graph.versions import effective, multi, rebased
 from ..shape import movement
 from ..shape.movement import base_and_tracker, below_movement, expand, pad, permute, reshape, shrink

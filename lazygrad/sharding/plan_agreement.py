@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
-from ..ir.device import device_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..ir.walks import device_of
 from ..schedule.graph.versions import effective
 from ..shape.rules import shape_of
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from ..ir.args import MeshArg, MultiArg
-from ..ir.device import device_of
 from ..ir.mesh import is_axis, mesh_axes
 from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp, keep_origin
-from ..schedule.graph.in_memory import is_materialized
+from ..ir.walks import device_of
 from ..schedule.graph.layouts import copied, settled, without_axis
+from ..schedule.graph.requested import is_materialized
 from ..schedule.graph.versions import effective, multi
 from ..shape.movement import below_movement, forward_to
 from ..shape.rules import shape_of

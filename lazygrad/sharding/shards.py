@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from ..ir.args import MultiArg
-from ..ir.device import device_of
 from ..ir.index import sint
 from ..ir.mesh import Span, span_at
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.graph.in_memory import is_copied_as_it_is
+from ..ir.walks import device_of
+from ..schedule.graph.requested import is_copied_as_it_is
 from ..schedule.graph.versions import multi
 from ..shape.movement import expand, pad, permute, shrink
 from ..shape.rules import shape_of

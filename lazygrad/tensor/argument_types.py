@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 from ..device import Devices
-from ..ir.device import device_of
 from ..ir.uop import UOp
+from ..ir.walks import device_of
 from .same_device import ANYWHERE, devices_text, meeting
 
 #: Where an object without words of its own lies; that it is one says enough.

@@ -11,9 +11,9 @@ from ..device import Buffer
 from ..device.world import world
 from ..dtype import dtypes
 from ..gradient import GRADIENTS, filled
-from ..ir.device import device_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..ir.walks import device_of
 from ..locks import table_lock
 from ..schedule.extensions import sharding
 from ..schedule.graph.versions import device_name, latest, new_buffer, peel, placed

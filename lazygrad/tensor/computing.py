@@ -11,9 +11,9 @@ from ..engine.launch_cache import realize as realize_nodes
 from ..engine.realize import failure_observers
 from ..inspection.kernels import InspectedKernel, inspect
 from ..inspection.targets import planned_for
-from ..ir.device import device_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..ir.walks import device_of
 from ..schedule.graph.versions import OverwrittenError, latest
 from ..schedule.kernelize import kernelize as kernelize_nodes
 from ..schedule.kernels.items import ScheduleItem, create_schedule

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Self
 
 from ..device import Device, Devices
 from ..dtype import DType, dtypes, to_dtype
-from ..ir.device import device_of
 from ..ir.index import bounds, sint
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.text import short_text
 from ..ir.uop import UOp
+from ..ir.walks import device_of
 from ..locks import table_lock
 from ..schedule.calls import DEFERRED, Call, node_of_call
 from ..schedule.graph.versions import has_become, latest

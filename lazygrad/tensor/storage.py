@@ -13,9 +13,9 @@ import weakref
 from typing import Protocol
 
 from ..device.world import world
-from ..ir.device import device_of
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
+from ..ir.walks import device_of
 from ..locks import table_lock
 from ..schedule.graph.versions import latest, peel
 from ..shape.movement import base_and_tracker

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..ir.device import device_of
+from ..ir.walks import device_of
 from ..schedule.graph.versions import placed
 
 _LOOKS = """

@@ -11,14 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..dtype import DType
-from ..ir.device import device_of
 from ..ir.expression import arg_text, value_text
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp, toposort
+from ..ir.walks import device_of
 from ..locks import WeakKeys
 from ..nn.module import Module, Watcher
-from ..schedule.graph.in_memory import is_materialized
-from ..schedule.graph.requested import constant_below
+from ..schedule.graph.requested import constant_below, is_materialized
 from ..schedule.graph.versions import effective
 from ..shape.rules import shape_of
 from ..shape.sizes import shape_text, vmax

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..dtype import DType
-from ..ir.device import device_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.graph.in_memory import is_materialized
-from ..schedule.graph.requested import Request, toposort_effective
+from ..ir.walks import device_of
+from ..schedule.graph.requested import Request, is_materialized, toposort_effective
 from ..schedule.graph.versions import effective, new_buffer
 from ..shape.movement import reshape
 from ..shape.rules import shape_of

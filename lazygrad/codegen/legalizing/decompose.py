@@ -9,6 +9,7 @@ Whether a division, a shift or a CAST is legal as it stands depends on the numbe
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from ...dtype import DType, dtypes
 from ...ir.index import bounds, note_bounds
@@ -22,12 +23,12 @@ from ..expressions.constants import fold, gathered, is_zero, lane_of, lane_value
 from .transcendental import DECOMPOSITIONS
 
 
+@dataclass(eq=False)
 class Abilities:
     """What a renderer supports, asked once for each op and type: the `ctx` of the rules."""
 
-    def __init__(self, renderer: Renderer) -> None:
-        self.renderer = renderer
-        self.known: dict[tuple[Ops, DType], bool] = {}
+    renderer: Renderer
+    known: dict[tuple[Ops, DType], bool] = field(default_factory=dict)
 
     def has(self, op: Ops, dtype: DType) -> bool:
         key = (op, dtype.scalar_type)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...dtype import DType, PtrDType, dtypes
@@ -48,7 +49,7 @@ def linearize(sink: UOp, renderer: Any = None, arguments: Iterable[UOp] = ()) ->
 
     `arguments` are buffers that the kernel takes even if nothing reads them.
     """
-    return _Writer(renderer).program(sink, arguments)
+    return _Writer(renderer=renderer).program(sink, arguments)
 
 
 def untouched(buffer: UOp, renderer: Any) -> UOp:
@@ -59,21 +60,30 @@ def untouched(buffer: UOp, renderer: Any) -> UOp:
     return buffer.replace(dtype=dtypes.uint8.ptr(dtype.size * dtype.base.itemsize))
 
 
+@dataclass(eq=False)
 class _Writer(LinearWriter):
-    """Writes the items of a loop nest in order; `made` holds what each node of form 6 is in the list."""
+    """Writes the items of a loop nest in order.
 
-    def __init__(self, renderer: Any) -> None:
-        super().__init__()
-        self.renderer = renderer
-        self.made: dict[UOp, UOp] = {}
-        self.emitted: set[UOp] = set()  # all of the body
-        self.accumulators = 0
-        self.loaded: set[UOp] = set()  # the INDEXes that are read through
-        self.guards: list[UOp] = []  # the IFs of the Guards that are open
-        self.matrices: set[UOp] = set()  # WMMAs, and sums of such: written with what they add to
-        self.updates: dict[UOp, list[UOp]] = {}  # STORE → what it changes, and what becomes of that
-        self.deferred: set[UOp] = set()  # all of these, which are written in the STORE's branch
-        self.running: dict[UOp, UOp] = {}  # SCAN that adds floats → its accumulator
+    made      node of form 6 → what it is in the list
+    emitted   all of the body
+    loaded    the INDEXes that are read through
+    guards    the IFs of the Guards that are open
+    matrices  WMMAs, and sums of such: written with what they add to
+    updates   STORE → what it changes, and what becomes of that
+    deferred  all of these, which are written in the STORE's branch
+    running   SCAN that adds floats → its accumulator
+    """
+
+    renderer: Any = None
+    made: dict[UOp, UOp] = field(default_factory=dict)
+    emitted: set[UOp] = field(default_factory=set)
+    accumulators: int = 0
+    loaded: set[UOp] = field(default_factory=set)
+    guards: list[UOp] = field(default_factory=list)
+    matrices: set[UOp] = field(default_factory=set)
+    updates: dict[UOp, list[UOp]] = field(default_factory=dict)
+    deferred: set[UOp] = field(default_factory=set)
+    running: dict[UOp, UOp] = field(default_factory=dict)
 
     def program(self, sink: UOp, arguments: Iterable[UOp]) -> list[UOp]:
         nodes = sink.toposort()

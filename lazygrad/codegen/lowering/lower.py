@@ -13,6 +13,7 @@ left.
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...dtype import dtypes
@@ -149,22 +150,23 @@ def _access(buffer: UOp, place: UOp, valid: UOp) -> UOp:
 _lowered = functools.lru_cache(REMEMBERED)(lower)
 
 
+@dataclass(eq=False)
 class Indexer:
-    """Values of AST nodes at indices, each made once. `first` is the number of the first reduce range.
+    """Values of AST nodes at indices, each made once.
 
+    number   of the next reduce range
     outputs  the ranges that a SCAN may run along
     scanned  the one that some SCANs do: all others are outside of it
+    rows     the memory of each row that is kept, and the loop that fills it
     """
 
-    def __init__(self, first: int) -> None:
-        self.number = first
-        self.reduces = False
-        self.outputs: frozenset[UOp] = frozenset()
-        self.scanned: UOp | None = None
-        #: the memory of each row that is kept, and the loop that fills it
-        self.rows: dict[Key, tuple[UOp, UOp]] = {}
-        self.values: dict[Key, UOp] = {}
-        self.plans: dict[Key, tuple[tuple[Key, ...], Any]] = {}
+    number: int
+    reduces: bool = False
+    outputs: frozenset[UOp] = frozenset()
+    scanned: UOp | None = None
+    rows: dict[Key, tuple[UOp, UOp]] = field(default_factory=dict)
+    values: dict[Key, UOp] = field(default_factory=dict)
+    plans: dict[Key, tuple[tuple[Key, ...], Any]] = field(default_factory=dict)
 
     def value(self, root: UOp, indices: Indices) -> UOp:
         """The value of `root` at `indices`: loads, arithmetic and reductions of single elements."""

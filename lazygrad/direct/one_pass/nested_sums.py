@@ -25,8 +25,8 @@ from ...dtype import dtypes
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp
 from ...schedule.extensions import PROPOSERS, Operands, Proposals
-from ...schedule.graph.in_memory import is_materialized, near
 from ...schedule.graph.powers import powers_in
+from ...schedule.graph.requested import is_materialized, near
 from ...schedule.rewrite.reduces_of_broadcasts import repeated_axes
 from ...shape import numel
 from ...shape.movement import below_movement

@@ -16,9 +16,8 @@ from ...dtype import dtypes
 from ...ir.ops import ELEMENTWISE, MOVEMENT, SUMS_TO_PRODUCTS, Ops
 from ...ir.uop import UOp
 from ...schedule.extensions import Operands
-from ...schedule.graph.in_memory import is_materialized, near
 from ...schedule.graph.powers import powers_in
-from ...schedule.graph.requested import is_generated
+from ...schedule.graph.requested import is_generated, is_materialized, near
 from ...schedule.place.group import Group
 from ...schedule.place.kernel_ast import AstBuilder
 from ...schedule.rewrite.reduces_of_broadcasts import repeated_axes

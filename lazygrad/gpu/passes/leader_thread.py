@@ -27,9 +27,8 @@ def guard_leader_thread(body: Block) -> None:
             moved = _only_for(block, stores)
             if moved:
                 kept = [item for item in block.items if item not in moved and item not in stores]
-                guard = Guard(
-                    _condition(stores[0]), block, [*(i for i in block.items if i in moved), *stores]
-                )
+                guarded = [*(item for item in block.items if item in moved), *stores]
+                guard = Guard(None, block.depth + 1, guarded, condition=_condition(stores[0]))
                 block.items = [*kept, guard]
 
 

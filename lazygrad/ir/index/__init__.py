@@ -8,9 +8,21 @@ their bounds instead of by search.
 """
 
 from .bounds import bounds, bounds_where, float_bounds, note_bounds
-from .conditions import all_of, equal, less, less_equal, logical_not, maximum, minimum, not_equal, select
 from .division import add, floordiv, mod, sub
-from .nodes import evaluate, rebuild, substitute
+from .nodes import (
+    all_of,
+    equal,
+    evaluate,
+    less,
+    less_equal,
+    logical_not,
+    maximum,
+    minimum,
+    not_equal,
+    rebuild,
+    select,
+    substitute,
+)
 from .polynomials import (
     FALSE,
     TRUE,

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Sequence
 
-from ...ir.index import as_index, bounds, const, sint
+from ...ir.index import as_index, as_sint, bounds, const, sint
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
@@ -18,12 +18,6 @@ Indices = tuple[UOp, ...]
 #: Instead of index tuples: read at places that only the data knows; and not read, but written further.
 ANYWHERE: Indices = (UOp(Ops.NOOP, const(0).dtype, (), "anywhere"),)
 CONTINUES: Indices = (UOp(Ops.NOOP, const(0).dtype, (), "continues"),)
-
-
-def size_of(r: UOp) -> sint:
-    """The size of a RANGE."""
-    size = r.src[0]
-    return size.arg if size.op is Ops.CONST else size
 
 
 def free_ranges(indices: Indices) -> frozenset[UOp]:
@@ -40,7 +34,7 @@ def free_ranges(indices: Indices) -> frozenset[UOp]:
 def are_all(indices: Indices, shape: Sequence[sint]) -> bool:
     """Whether these are plainly all places of a shape: along each axis a range of its own, as long as it."""
     pairs = [(at, size) for at, size in zip(indices, shape, strict=False) if size != 1]
-    ranges = {at for at, size in pairs if at.op is Ops.RANGE and size_of(at) == size}
+    ranges = {at for at, size in pairs if at.op is Ops.RANGE and as_sint(at.src[0]) == size}
     return len(indices) == len(shape) and len(ranges) == len(pairs)
 
 

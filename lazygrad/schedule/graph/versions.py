@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from ...device import Buffer, Device, Devices
 from ...dtype import DType
 from ...ir.args import MeshArg, MultiArg
-from ...ir.device import device_of
 from ...ir.index import sint
 from ...ir.ops import MOVEMENT, Ops
 from ...ir.rewrite import transform
 from ...ir.uop import UOp, one_of_its_own
+from ...ir.walks import device_of
 from ...locks import table_lock, uninterrupted
 from ...shape.movement import below_movement, forward_to, moved, movements_on, reshape, shrink
 from ...shape.rules import shape_of

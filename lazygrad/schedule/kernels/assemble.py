@@ -16,8 +16,7 @@ from ...shape import numel
 from ...shape.movement import below_movement
 from ...shape.rules import shape_of
 from ...shape.tracker import ShapeTracker
-from ..graph.in_memory import STORED_WHOLE, siblings
-from ..graph.requested import binds_in_args, binds_of
+from ..graph.requested import STORED_WHOLE, binds_in_args, binds_of, siblings
 from ..place.group import Group
 from ..place.kernel_ast import AstBuilder
 from .checked_once import CheckedOnce
@@ -39,7 +38,8 @@ def assemble(writes: Writes, as_planned: Callable[[KernelRecord], KernelRecord])
 
     as_planned  the record in a kernel's AST, of one in the tensor graph: the body of a loop is planned
     """
-    return _Assembler(writes, as_planned).template()
+    made = _Assembler(writes, as_planned)
+    return Template([made.kernel(number) for number in writes.order], made.results())
 
 
 class _Assembler:
@@ -52,10 +52,6 @@ class _Assembler:
         self.site_index: dict[int, int] | None = None
         self.checked = CheckedOnce(writes.before) if has_op(self.order, Ops.CHECK) else None
 
-    def template(self) -> Template:
-        """All kernels."""
-        return Template([self._kernel(kernel) for kernel in self.writes.order], self._results())
-
     def _working_memory(self, node: UOp) -> list[Output]:
         """What a direct kernel needs besides its results: one more output, which nobody reads."""
         working = direct_kernel(node).working
@@ -65,7 +61,8 @@ class _Assembler:
         made = working(self.as_planned(node.arg.kernel), given)
         return [Output(None, self.writes.device_of(node), made.size, made.dtype)]
 
-    def _results(self) -> list[tuple[int, Output]]:
+    def results(self) -> list[tuple[int, Output]]:
+        """What nodes of the walk become."""
         found: list[tuple[int, Output]] = []
         for raw, version in self.graph.version.items():
             if version in self.writes.version_output:
@@ -89,7 +86,8 @@ class _Assembler:
     def _size_of(self, memory: Memory) -> int:
         return flat_size(self.order[memory.number]) if isinstance(memory, Leaf) else memory.size
 
-    def _kernel(self, number: int) -> KernelTemplate:
+    def kernel(self, number: int) -> KernelTemplate:
+        """One of those that Writes has numbered."""
         targets = self.writes.targets[number]
         group = self.writes.group(number)
         if group is None:
@@ -116,6 +114,8 @@ class _Assembler:
         where = functools.partial(self.writes.memory_of, kernel=group.id)
         checked = frozenset() if self.checked is None else self.checked.before(group.id)
         builder = AstBuilder(group, self.placed.home, where, self._size_of, len(targets), checked)
+        if group.rows is not None:
+            builder.rows = group.rows.axes(self.placed.home)
         stores = [
             builder.store(number, each.node, None if each.assign is None else each.assign.arg, each.made.size)
             for number, each in enumerate(targets)

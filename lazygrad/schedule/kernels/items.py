@@ -81,24 +81,14 @@ def create_schedule(roots: Sequence[UOp]) -> list[ScheduleItem]:
         root = effective(below_looks(root))
         several = root.op is Ops.MULTI
         wanted += [effective(below_movement(part)) for part in root.src] if several else [root]
-    kernels = _kernels_below(wanted)
-    while sent := _sent_with(kernels).difference(wanted):
-        wanted += sent
-        kernels = _kernels_below(wanted)
-    return [item_of(node) for node in sorted(kernels, key=_run_order)]
-
-
-def _kernels_below(wanted: Sequence[UOp]) -> list[UOp]:
-    return of_op(toposort(wanted, _waits_for), Ops.KERNEL)
-
-
-def _sent_with(kernels: Sequence[UOp]) -> set[UOp]:
-    """The last COLLECTIVEs of the plans of some kernels, or the memory that has their results."""
-    return {effective(kernel.facts["last_sent"]) for kernel in kernels if "last_sent" in kernel.facts}
-
-
-def _run_order(kernel: UOp) -> tuple[int, int]:
-    return kernel.facts["run_order"]
+    while True:
+        kernels = of_op(toposort(wanted, _waits_for), Ops.KERNEL)
+        # the last COLLECTIVEs of their plans, or the memory that has their results
+        sent = {effective(kernel.facts["last_sent"]) for kernel in kernels if "last_sent" in kernel.facts}
+        if sent.issubset(wanted):
+            break
+        wanted += sent.difference(wanted)
+    return [item_of(node) for node in sorted(kernels, key=lambda kernel: kernel.facts["run_order"])]
 
 
 def _waits_for(node: UOp) -> list[UOp]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...dtype import DType
-from ...ir.device import device_of
 from ...ir.loop import Launch, Loop, LoopPlan, Slot, parameter
 from ...ir.ops import ELEMENTWISE, TRANSFERS, Ops
 from ...ir.uop import UOp
+from ...ir.walks import device_of
 from ...shape.rules import shape_of
 from ...shape.sizes import prod
 from ..graph.requested import Request, nameable

@@ -11,18 +11,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ...device import Device
-from ...ir.device import device_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
-from ...ir.walks import reached
+from ...ir.walks import device_of, reached
 from ...shape import numel
 from ...shape.movement import below_movement
 from ...shape.rules import shape_of
 from ...shape.sizes import prod
 from ...shape.tracker import ShapeTracker
-from ..graph.in_memory import is_materialized
 from ..graph.indices import CONTINUES, Indices
-from ..graph.requested import nameable
+from ..graph.requested import is_materialized, nameable
 from ..graph.versions import device_name
 from ..place.group import Group
 from ..place.placement import Placed

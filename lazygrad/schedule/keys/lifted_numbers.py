@@ -15,15 +15,14 @@ from typing import Any
 
 from ...device import Device
 from ...dtype import ConstType, DType, const_bits, dtypes
-from ...ir.device import device_of
 from ...ir.ops import ELEMENTWISE, Ops, execute, to_bits
 from ...ir.rewrite import transform
 from ...ir.uop import UOp, keep_origin
+from ...ir.walks import device_of
 from ...shape.rules import shape_of
 from ...shape.tracker import ShapeTracker
 from ...shape.view import View
-from ..graph.in_memory import is_materialized
-from ..graph.requested import Request, constant_below
+from ..graph.requested import Request, constant_below, is_materialized
 from ..graph.versions import effective, rebased
 
 #: Constants of these types may be lifted.

@@ -11,15 +11,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ...dtype import dtypes
-from ...ir.device import device_of
 from ...ir.index import sint
 from ...ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ...ir.uop import UOp, keep_origin
+from ...ir.walks import device_of
 from ...shape.movement import expand, flip, movements_on, pad, permute, reshape, shrink
 from ...shape.rules import shape_of
 from ...shape.sizes import Shape, add, bound_size, prod, resolve_equal, vmax
-from ..graph.in_memory import is_materialized
-from ..graph.requested import Request, constant_below
+from ..graph.requested import Request, constant_below, is_materialized
 from .growth import Growth
 from .structure import may_be_size, own_sizes, sources_of, with_sizes
 

@@ -14,15 +14,14 @@ from typing import Any
 
 from ...config import CHECK_INDEX, FUSE, MEMORY_BUDGET, OPTS, PLAN_FOR
 from ...dtype import dtypes
-from ...ir.device import device_of
 from ...ir.ops import MOVEMENT, Ops
 from ...ir.uop import UOp
+from ...ir.walks import device_of
 from ...shape.movement import base_and_tracker, movements_on
 from ...shape.rules import shape_of
 from ...shape.tracker import ShapeTracker
 from ...shape.view import View
-from ..graph.in_memory import is_materialized
-from ..graph.requested import Request, arg_binds, binds_in_args, constant_below, open_arg
+from ..graph.requested import Request, arg_binds, binds_in_args, constant_below, is_materialized, open_arg
 from ..graph.versions import check_alive, effective
 from .lifted_numbers import open_offsets, open_sources, open_value, simple_view
 

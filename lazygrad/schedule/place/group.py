@@ -11,7 +11,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape.sizes import vmax
 from ...shape.tracker import ShapeTracker
-from ..graph.indices import Indices, size_of
+from ..graph.indices import Indices
 from .staged_rows import Rows
 
 
@@ -75,7 +75,7 @@ class Group:
         """Note how often each loop runs, one inside the other."""
         times = 1
         for r in ranges:
-            times *= vmax(size_of(r))
+            times *= vmax(r.src[0])
             self.order[r] = times
 
     def walks_whole(self, shape: tuple[sint, ...]) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...config import CHECK_INDEX
@@ -16,13 +18,13 @@ from ...ir.uop import UOp
 from ...shape.movement import base_and_tracker, below_movement
 from ...shape.rules import shape_of
 from ...shape.tracker import ShapeTracker
-from ..graph.in_memory import is_materialized
 from ..graph.reports import Reports
-from ..graph.requested import binds_of
+from ..graph.requested import binds_of, is_materialized
 from ..keys.lifted_numbers import argument_name, with_constants
 from .group import Group
 
 
+@dataclass(frozen=True, repr=False)
 class Kernel:
     """What a KERNEL node computes: its AST, and which user calls it comes from, the latest first.
 
@@ -31,36 +33,15 @@ class Kernel:
     any.
     """
 
-    __slots__ = ("_ast", "lifted", "metadata", "program", "reports")
+    program: UOp
+    metadata: tuple[Any, ...] = ()
+    lifted: tuple[tuple[str, int], ...] = ()
+    reports: Reports | None = None
 
-    def __init__(
-        self,
-        program: UOp,
-        metadata: tuple[Any, ...] = (),
-        lifted: tuple[tuple[str, int], ...] = (),
-        reports: Reports | None = None,
-    ) -> None:
-        self.program, self.metadata, self.lifted, self.reports = program, metadata, lifted, reports
-        self._ast = None if lifted else program
-
-    @property
+    @functools.cached_property
     def ast(self) -> UOp:
         """The AST with its constants."""
-        if self._ast is None:
-            self._ast = with_constants(self.program, dict(self.lifted))
-        return self._ast
-
-    def __hash__(self) -> int:
-        return hash((self.program, self.metadata, self.lifted))
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Kernel)
-            and self.program is other.program
-            and self.metadata == other.metadata
-            and self.lifted == other.lifted
-            and self.reports is other.reports
-        )
+        return with_constants(self.program, dict(self.lifted)) if self.lifted else self.program
 
     def __repr__(self) -> str:
         ast = self.ast
@@ -69,37 +50,33 @@ class Kernel:
         return f"<Kernel {len(ast.toposort())} {ast.op.name}{heads} ({names})>"
 
 
+@dataclass(eq=False)
 class AstBuilder:
     """Builds the AST of one group.
 
     where     base node → what memory a load of it reads (anything with a hash); asked only for nodes not in
               this group
     checked   the CHECKs that need not be done
+    rows      the values of which it keeps rows, and along which axis of theirs
     inputs    the memory that the kernel reads, in the order of their DEFINE_GLOBALs, after the outputs
     binds     bound Variables that the kernel takes as arguments → the DEFINE_VAR that stands for each
+    stored    loads of integers that other kernels of the plan compute → the nodes that are seen so
+    checks    the CHECKs of the graph that it does, in their order
     """
 
-    def __init__(
-        self,
-        group: Group,
-        home: dict[UOp, Group],
-        where: Callable[[UOp], Any],
-        sizes: Callable[[Any], int],
-        outputs: int,
-        checked: Container[UOp] = (),
-    ) -> None:
-        self.group, self.home, self.where, self.sizes = group, home, where, sizes
-        self.checked = checked
-        self.rows = {} if group.rows is None else group.rows.axes(home)
-        self.outputs = outputs
-        self.inputs: dict[Any, UOp] = {}
-        self.binds: dict[UOp, UOp] = {}
-        self.values: dict[UOp, UOp] = {}
-        self.metadata: dict[Any, None] = {}
-        #: loads of integers that other kernels of the plan compute → the nodes that are seen so
-        self.stored: dict[UOp, UOp] = {}
-        #: the CHECKs of the graph that it does, in their order
-        self.checks: list[UOp] = []
+    group: Group
+    home: dict[UOp, Group]
+    where: Callable[[UOp], Any]
+    sizes: Callable[[Any], int]
+    outputs: int
+    checked: Container[UOp] = ()
+    rows: dict[UOp, int] = field(default_factory=dict)
+    inputs: dict[Any, UOp] = field(default_factory=dict)
+    binds: dict[UOp, UOp] = field(default_factory=dict)
+    values: dict[UOp, UOp] = field(default_factory=dict)
+    metadata: dict[Any, None] = field(default_factory=dict)
+    stored: dict[UOp, UOp] = field(default_factory=dict)
+    checks: list[UOp] = field(default_factory=list)
 
     # *** values
 
@@ -121,9 +98,16 @@ class AstBuilder:
         return [under for under in map(below_movement, sources) if self._is_inline(under)]
 
     def _built(self, node: UOp) -> UOp:
-        made = self._build(node)
         if "origin" in node.facts:
             self.metadata[node.facts["origin"]] = None
+        if node.op is Ops.GATHER:
+            made = self._load(node.src[0], self._limited(self._viewed(node.src[1])))
+        elif node.op in (Ops.CONTIGUOUS, Ops.ASSIGN):
+            made = self._viewed(node.src[1 if node.op is Ops.ASSIGN else 0])
+        elif node.op is Ops.CHECK:
+            made = self._check(node)
+        else:
+            made = UOp(node.op, node.dtype, tuple(self._viewed(s) for s in node.src), node.arg)
         return UOp(Ops.STAGE, node.dtype, (made,), self.rows[node]) if node in self.rows else made
 
     def _is_inline(self, node: UOp) -> bool:
@@ -135,15 +119,6 @@ class AstBuilder:
             return False
         home = self.home.get(node)
         return home is None or home is self.group or node in self.group.inside
-
-    def _build(self, node: UOp) -> UOp:
-        if node.op is Ops.GATHER:
-            return self._load(node.src[0], self._limited(self._viewed(node.src[1])))
-        if node.op in (Ops.CONTIGUOUS, Ops.ASSIGN):
-            return self._viewed(node.src[1 if node.op is Ops.ASSIGN else 0])
-        if node.op is Ops.CHECK:
-            return self._check(node)
-        return UOp(node.op, node.dtype, tuple(self._viewed(s) for s in node.src), node.arg)
 
     def _is_done(self, node: UOp) -> bool:
         """Whether it is a CHECK that this kernel need not do."""

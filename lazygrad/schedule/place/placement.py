@@ -18,11 +18,10 @@ from ...codegen.expressions.ranges import BESIDE
 from ...decisions import DEAREST, only_predicted, yes_or_no
 from ...dtype import dtypes
 from ...ir.args import AxisType, RangeArg
-from ...ir.device import device_of
 from ...ir.index import as_index, const
 from ...ir.ops import ELEMENTWISE, MOVEMENT, TRANSFERS, Ops
 from ...ir.uop import UOp
-from ...ir.walks import has_op
+from ...ir.walks import device_of, has_op
 from ...shape import numel
 from ...shape.movement import base_and_tracker, below_movement
 from ...shape.rules import shape_of
@@ -30,9 +29,8 @@ from ...shape.sizes import vmax
 from ...simplify.validity import has_division
 from ...target import Target
 from ..extensions import PROPOSERS, Proposals
-from ..graph.in_memory import is_materialized, near
-from ..graph.indices import ANYWHERE, CONTINUES, Indices, are_all, block_of, free_ranges, size_of, through
-from ..graph.requested import is_generated
+from ..graph.indices import ANYWHERE, CONTINUES, Indices, are_all, block_of, free_ranges, through
+from ..graph.requested import is_generated, is_materialized, near
 from ..graph.versions import device_name
 from ..rewrite.moments import Moment
 from ..rewrite.plain import PlainGraph
@@ -255,7 +253,7 @@ class Placement:
             return "a row is kept of what is made of this reduce"
         outputs = frozenset(r for r in group.ranges if r.op is Ops.RANGE)
         work = count * (numel(node.src[0]) // max(count, 1))
-        points = math.prod(vmax(size_of(r)) for r in free)
+        points = math.prod(vmax(r.src[0]) for r in free)
         computed = points if free <= outputs else times  # loops that only some values need go inside
         if computed > count and self._is_stored(node, lambda: computed / max(count, 1)):
             return f"this reduce would be computed {computed / max(count, 1):.3g} times per element"
@@ -697,7 +695,7 @@ class Placement:
         Those of a tile of registers share what they multiply; those along short axes all that is the same.
         """
         free = free_ranges(indices)
-        places = math.prod([vmax(size_of(r)) // block_of(indices, r) for r in free])
+        places = math.prod([vmax(r.src[0]) // block_of(indices, r) for r in free])
         again = max(times // max(places, 1), 1)
         short = self._short(group, indices, again)
         if any(r.arg.kind is AxisType.REDUCE for r in free):
@@ -714,7 +712,7 @@ class Placement:
             return 1
         free = free_ranges(indices)
         others = [r for r in group.order if r.op is Ops.RANGE and r not in free]
-        sizes = [(vmax(size_of(r)), r.arg.kind is AxisType.REDUCE) for r in others]
+        sizes = [(vmax(r.src[0]), r.arg.kind is AxisType.REDUCE) for r in others]
         sizes = [(size, reduced) for size, reduced in sizes if 0 < size <= BESIDE and times % size == 0]
         outputs = [size for size, reduced in sizes if not reduced]
         return max(outputs, default=1) * math.prod([size for size, reduced in sizes if reduced])

@@ -17,9 +17,8 @@ from ...ir.walks import reached
 from ...shape.movement import base_and_tracker, below_movement
 from ...shape.rules import shape_of
 from ...target import Target
-from ..graph.in_memory import is_materialized
 from ..graph.indices import Indices, free_ranges, through
-from ..graph.requested import is_generated
+from ..graph.requested import is_generated, is_materialized
 
 
 class Row(NamedTuple):

@@ -15,8 +15,7 @@ from ...ir.uop import UOp
 from ...shape import numel
 from ...shape.movement import base_and_tracker, below_movement
 from ...target import Target
-from ..graph.in_memory import is_materialized
-from ..graph.requested import is_generated
+from ..graph.requested import is_generated, is_materialized
 
 #: What is computed once for each of its elements, or stored.
 ONCE = (Ops.REDUCE_AXIS, Ops.SCAN)

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...gradient import MAX_CHOICES, choice
-from ...ir.device import device_of
 from ...ir.index import sint
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
+from ...ir.walks import device_of
 from ...shape.movement import base_and_tracker, expand, reshape, shrink
 from ...shape.rules import shape_of
 from ...shape.sizes import add, mul, prod
-from ..graph.in_memory import in_order, is_copied_as_it_is, is_materialized, is_number, is_whole
+from ..graph.requested import in_order, is_copied_as_it_is, is_materialized, is_number, is_whole
 
 #: Parts that are computed alike are followed through so many operations.
 MAX_STEPS = 64

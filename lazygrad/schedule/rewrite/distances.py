@@ -13,7 +13,7 @@ from ...dtype import dtypes
 from ...ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ...ir.uop import UOp
 from ...shape import shape_of
-from ..graph.in_memory import is_materialized
+from ..graph.requested import is_materialized
 from ..graph.versions import effective
 from .reduces_of_broadcasts import repeated_axes
 

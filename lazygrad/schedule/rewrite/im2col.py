@@ -32,7 +32,7 @@ from ...ir.uop import UOp
 from ...shape import base_and_tracker, expand, permute, shape_of, shrink
 from ...shape.movement import moved, movements_on
 from ...target import Target
-from ..graph.in_memory import near
+from ..graph.requested import near
 from .reduces_of_broadcasts import repeated_axes
 
 #: Each element that is stored is for at least so many products.

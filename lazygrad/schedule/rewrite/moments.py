@@ -39,7 +39,7 @@ from ...ir.uop import UOp
 from ...shape import expand, numel, reshape, shape_of, shrink
 from ...shape.sizes import Shape
 from ...target import Target
-from ..graph.in_memory import near
+from ..graph.requested import near
 from ..graph.versions import effective
 from .distances import Condition, Terms, is_sum, masked, terms_of
 from .reduces_of_broadcasts import repeated_axes

@@ -11,16 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ...ir.device import device_of
 from ...ir.ops import MOVEMENT, TRANSFERS, Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.rewrite import notify, rewrite_node
 from ...ir.uop import UOp, keep_origin
-from ...ir.walks import has_op, of_op
+from ...ir.walks import device_of, has_op, of_op
 from ...shape.movement import base_and_tracker, below_movement, reshape
 from ...target import Target
-from ..graph.in_memory import in_order, is_materialized, is_whole
-from ..graph.requested import Request, is_generated, toposort_effective
+from ..graph.requested import Request, in_order, is_generated, is_materialized, is_whole, toposort_effective
 from ..graph.versions import effective, rebased
 from .concat import join_rules
 from .exchanged_sums import SumsOfPowers

@@ -38,7 +38,7 @@ from ...shape.tracker import ShapeTracker
 from ...shape.view import ranges_over
 from ...simplify.validity import has_division, limits, simplified
 from ...target import Target
-from ..graph.in_memory import near
+from ..graph.requested import near
 from ..graph.versions import effective
 from .im2col import is_worth_storing
 from .reduces_of_broadcasts import repeated_axes

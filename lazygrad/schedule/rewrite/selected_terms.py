@@ -17,13 +17,13 @@ import math
 from ...dtype import dtypes
 from ...gradient import filled
 from ...ir.args import ReduceArg
-from ...ir.device import device_of
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp, keep_origin
+from ...ir.walks import device_of
 from ...shape.movement import below_movement, expand, movements_on, permute, reshape, shrink
 from ...shape.rules import shape_of
 from ...shape.sizes import Shape, vmax
-from ..graph.in_memory import is_materialized
+from ..graph.requested import is_materialized
 from .reduces_of_broadcasts import repeated_axes
 
 #: Movements that a sum over a further axis takes part in.

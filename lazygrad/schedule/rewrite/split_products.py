@@ -19,7 +19,7 @@ from ...ir.args import ReduceArg
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape.rules import shape_of
-from ..graph.in_memory import near
+from ..graph.requested import near
 from .reduces_of_broadcasts import repeated_axes
 
 #: From so many steps on a product is a kernel of its own.

@@ -23,7 +23,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import permute, reshape, shape_of, shrink
 from ...target import Target
-from ..graph.in_memory import near
+from ..graph.requested import near
 
 # These are choices, the same for every processor: where a sum is cut decides its last bits.
 

@@ -32,8 +32,8 @@ from ...shape import base_and_tracker, prod, shape_of, vmax
 from ...shape.tracker import ShapeTracker
 from ...shape.view import View, ranges_over
 from ...target import Target
-from ..graph.in_memory import near
 from ..graph.powers import is_shifted
+from ..graph.requested import near
 from .split_reduce import sum_of_sums
 
 #: Vectors side by side in a panel that has to fit half of the second cache: sums longer than the fewer allow

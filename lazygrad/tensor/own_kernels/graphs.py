@@ -15,12 +15,12 @@ from ...config import CHECK
 from ...dtype import cast_value, dtypes
 from ...gradient import filled, reduce_axes
 from ...ir import index
-from ...ir.device import device_of
 from ...ir.index import bounds
 from ...ir.ops import ELEMENTWISE, REDUCTIONS, Ops, start_value
 from ...ir.own import unguarded
 from ...ir.rewrite import resolve
 from ...ir.uop import UOp
+from ...ir.walks import device_of
 from ...shape import movement
 from ...shape.rules import shape_of
 from ..creation import iota

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from ...dtype import dtypes
 from ...gradient import filled, reduce_axes
 from ...gradient import gradient as gradient_of
-from ...ir.device import device_of
 from ...ir.ops import MOVEMENT, Ops
 from ...ir.uop import UOp, toposort
+from ...ir.walks import device_of
 from ...schedule.graph.versions import placed
 from ...shape import movement
 from ...shape.rules import shape_of

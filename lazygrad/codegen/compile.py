@@ -17,7 +17,7 @@ from ..target import Target
 from .cost.estimate import estimate
 from .cost.predict import all_iterations
 from .direct_kernels import as_taken, direct_kernel, direct_spec, direct_value, loop_spec, record_of
-from .lowering.axes import kernel_axes
+from .lowering.axes import named_ranges
 from .lowering.disjoint_stores import disjoint_threads
 from .lowering.lower import lower
 from .nests import beside, has_nests, nests_of, opts_of_nests
@@ -92,7 +92,8 @@ def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = No
     else:
         scheduled = forms["apply opts"]
         name, cost = scheduled.arg.name, estimate(forms["lower"])
-        axes = kernel_axes(scheduled) if ast.arg is None or not has_nests(ast) else ()
+        named = named_ranges(scheduled) if ast.arg is None or not has_nests(ast) else ()
+        axes = tuple([r.arg.kind for r in named])
         spec = ProgramSpec.of(name, renderer, program, applied, estimates=cost, axes=axes)
     if renderer.target.loop_iterations:
         _require_few_iterations(spec, renderer.target)

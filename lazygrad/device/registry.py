@@ -339,9 +339,9 @@ class _Devices:
 
     def __getitem__(self, name: str) -> CompiledDevice:
         device = self._open.get(name)
-        return device if device is not None else self._get(self.canonicalize(name))
-
-    def _get(self, name: str) -> CompiledDevice:
+        if device is not None:
+            return device
+        name = self.canonicalize(name)
         with open_lock:
             device = self._open.get(name)
             if device is None:
@@ -398,7 +398,7 @@ class _Devices:
     def _works(self, kind: str) -> bool:
         """Whether a GPU can be the default; the CPU is always there. A driver that is broken warns."""
         try:
-            device = self._get(kind)
+            device = self[kind]
             device.check()
         except MissingDeviceError as error:
             if DEBUG >= 1:

@@ -37,14 +37,18 @@ class Memory:
         return f"<{self.nbytes} bytes at {self.address:#x}>"
 
 
+def _physical_memory() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not on Windows
+        return 1 << 33
+
+
 class HostAllocator(Allocator):
     """Plain memory, 64-byte aligned, which is a cache line and the widest vector."""
 
     adopts_host_memory = True
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.cache_limit = max(_physical_memory() // 8, 1 << 28)
+    cache_limit = max(_physical_memory() // 8, 1 << 28)
 
     def _alloc(self, nbytes: int, options: BufferSpec) -> Memory:
         store: Any
@@ -117,13 +121,6 @@ def _flat_array(opaque: Any) -> Any:
     if not array.flags.c_contiguous:
         raise DeviceError("only contiguous memory can be adopted; make a contiguous copy first")
     return array.reshape(-1).view(numpy.uint8)
-
-
-def _physical_memory() -> int:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # not on Windows
-        return 1 << 33
 
 
 # *** pages of 2 MB, which Linux gives to those that ask

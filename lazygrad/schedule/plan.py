@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from ..codegen.price import Prices, prices_for
 from ..config import CHECK, PLAN_FOR
 from ..decisions import yes_or_no
 from ..device import Device, DeviceError
@@ -53,7 +52,7 @@ class Job(NamedTuple):
     pending  gives the values that somebody holds and that are not computed yet
     lifted   the positions of the numbers that become arguments
     grown    how sizes follow from one number, that number, and the sizes
-    target   what the kernels are for, and in `prices` what operations cost there
+    target   what the kernels are for, and in `renderer` what says which operations there are
     fuse     False: every value is stored
     beside   values that are made of the same ones, in the same loops, are stored by one kernel
     budget   bytes that a plan may take on each device; 0 = any
@@ -66,7 +65,7 @@ class Job(NamedTuple):
     lifted: frozenset[int] = frozenset()
     grown: tuple[Growth, int, tuple[int, ...]] | None = None
     target: Target = Target("")
-    prices: Prices | None = None
+    renderer: Renderer | None = None
     fuse: bool = True
     beside: bool = False
     budget: int = 0
@@ -175,7 +174,7 @@ PLAN = [
     Pass(
         "place",
         lambda graph, job: Placement(
-            graph, job.target, job.prices, job.fuse, job.beside, job.inline, job.spares, job.budget
+            graph, job.target, job.renderer, job.fuse, job.beside, job.inline, job.spares, job.budget
         ).run(),
         "each value is either fused into the kernels that use it, or stored by one kernel",
     ),
@@ -277,14 +276,14 @@ def plan(asked: Request, fuse: bool, budget: int = 0) -> Template:
 
 def job_for(asked: Request, fuse: bool, budget: int = 0) -> Job:
     """What the passes of PLAN may ask for where this is to be planned."""
-    target, prices = _target_of(asked.roots)
+    target, renderer = _target_of(asked.roots)
     parts = frozenset[int]()
     if budget:
         order = nameable(asked.order)
         parts = frozenset(
             n for n, node in enumerate(order) if is_materialized(node) and node.op is not Ops.BUFFER
         )
-    return Job(target=target, prices=prices, fuse=fuse, budget=budget, views=parts)
+    return Job(target=target, renderer=renderer, fuse=fuse, budget=budget, views=parts)
 
 
 @functools.cache
@@ -305,14 +304,14 @@ def target_of(device: str) -> Target:
     return Device[device].target if other is None else other.target
 
 
-def _target_of(roots: Sequence[UOp]) -> tuple[Target, Prices | None]:
-    """What the kernels are for, and what operations cost there."""
+def _target_of(roots: Sequence[UOp]) -> tuple[Target, Renderer | None]:
+    """What the kernels are for, and what will write them."""
     other = _renderer_of(PLAN_FOR.value)
     if other is not None:
-        return other.target, prices_for(other)
+        return other.target, other
     name = next((device_name(root) for root in roots if device_of(root) is not None), Device.DEFAULT)
     try:
         device = Device[name]
-        return device.target, None if device.renderer is None else prices_for(device.renderer)
+        return device.target, device.renderer
     except DeviceError:
         return Target(name), None  # it only holds data: whatever it cannot do fails when it is compiled

@@ -11,7 +11,6 @@ import pytest
 from bench.speed.cases import CASES
 from bench.speed.peers import with_lazygrad
 from lazygrad import Context, Tensor, dtypes
-from lazygrad.codegen.price import prices_for
 from lazygrad.inspection.targets import find_target
 from lazygrad.memo import forget_all
 from lazygrad.nn import demo, state
@@ -78,7 +77,7 @@ def on_two_cores(request, monkeypatch) -> Iterator[None]:
     target = replace(renderer.target, threads=2)
     with Context(CACHELEVEL=1, FUSE=1):
         forget_all()
-        monkeypatch.setattr(plan, "_target_of", lambda roots: (target, prices_for(renderer)))
+        monkeypatch.setattr(plan, "_target_of", lambda roots: (target, renderer))
         yield
         forget_all()
 

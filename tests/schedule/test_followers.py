@@ -14,7 +14,6 @@ from lazygrad.codegen.aligned_chunks import in_chunks, shared_memory
 from lazygrad.codegen.lowering.lower import lowered
 from lazygrad.codegen.nests import nests_of
 from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts
-from lazygrad.codegen.price import prices_for
 from lazygrad.codegen.select_opts import select_opts
 from lazygrad.device import Device
 from lazygrad.ir.args import AxisType
@@ -44,7 +43,7 @@ def on_cores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     with Context(CACHELEVEL=1):
         forget_all()
         target = cores(getattr(request, "param", 2000.0))
-        monkeypatch.setattr(plan, "_target_of", lambda roots: (target, prices_for(renderer)))
+        monkeypatch.setattr(plan, "_target_of", lambda roots: (target, renderer))
         monkeypatch.setattr(renderer, "target", target)
         yield
         forget_all()

@@ -49,7 +49,26 @@ def linearize(sink: UOp, renderer: Any = None, arguments: Iterable[UOp] = ()) ->
 
     `arguments` are buffers that the kernel takes even if nothing reads them.
     """
-    return _Writer(renderer=renderer).program(sink, arguments)
+    written = _Writer(renderer=renderer)
+    nodes = sink.toposort()
+    touched = {node.arg for node in of_op(nodes, Ops.DEFINE_GLOBAL)}
+    for buffer in arguments:
+        if buffer.arg not in touched:
+            written.declare(untouched(buffer, renderer))
+    loaded = {node.src[0] for node in of_op(nodes, Ops.LOAD)}
+    loaded |= {node.src[1] for node in of_op(nodes, Ops.FETCH)}
+    loaded |= {place for node in of_op(nodes, Ops.WMMA) for place in node.src}
+    if has_op(nodes, Ops.WMMA):
+        written.matrices = {node for node in nodes if is_of_warps(node)}
+    written.updates = updates_in_branches(nodes)
+    written.deferred = {node for update in written.updates.values() for node in update}
+    uses = Counter(source for node in nodes for source in node.src if source in loaded)
+    written.loaded = loaded - {store.src[0] for store in written.updates if uses[store.src[0]] == 2}
+    body = loop_nest(sink)
+    if renderer is not None and renderer.target.grid:
+        grids().guard(body)
+    written.block(body)
+    return written.listed()
 
 
 def untouched(buffer: UOp, renderer: Any) -> UOp:
@@ -84,28 +103,6 @@ class _Writer(LinearWriter):
     updates: dict[UOp, list[UOp]] = field(default_factory=dict)
     deferred: set[UOp] = field(default_factory=set)
     running: dict[UOp, UOp] = field(default_factory=dict)
-
-    def program(self, sink: UOp, arguments: Iterable[UOp]) -> list[UOp]:
-        nodes = sink.toposort()
-        touched = {node.arg for node in of_op(nodes, Ops.DEFINE_GLOBAL)}
-        for buffer in arguments:
-            if buffer.arg not in touched:
-                self.declare(untouched(buffer, self.renderer))
-        self.loaded = {node.src[0] for node in of_op(nodes, Ops.LOAD)}
-        self.loaded |= {node.src[1] for node in of_op(nodes, Ops.FETCH)}
-        self.loaded |= {place for node in of_op(nodes, Ops.WMMA) for place in node.src}
-        grid = self.renderer is not None and self.renderer.target.grid
-        if has_op(nodes, Ops.WMMA):
-            self.matrices = {node for node in nodes if is_of_warps(node)}
-        self.updates = updates_in_branches(nodes)
-        self.deferred = {node for update in self.updates.values() for node in update}
-        uses = Counter(source for node in nodes for source in node.src if source in self.loaded)
-        self.loaded -= {store.src[0] for store in self.updates if uses[store.src[0]] == 2}
-        body = loop_nest(sink)
-        if grid:
-            grids().guard(body)
-        self.block(body)
-        return self.listed()
 
     # *** writing
 

@@ -60,7 +60,7 @@ def arrange(stores: Sequence[Store], outputs: Sequence[UOp], prefix: str) -> UOp
     ranges = sorted({r for run in runs if run[0] not in filling for r in final[run]}, key=_nesting)
     innermost = {r for run in runs if not scanned.isdisjoint(run) for r in final[run]}
     chain = [r for r in ranges if r.arg.kind is not AxisType.REDUCE]
-    chain.sort(key=lambda r: r in innermost)
+    chain.sort(key=innermost.__contains__)
     guarded = []
     for root, store in zip(roots, stores, strict=True):
         present = {r for run in runs if store.axes.issuperset(run) for r in final[run]}
@@ -72,16 +72,12 @@ def arrange(stores: Sequence[Store], outputs: Sequence[UOp], prefix: str) -> UOp
 
 
 def kernel_name(sink: UOp, prefix: str) -> str:
-    """`r_4_16`: the prefix and the sizes of all ranges but those that fill a STAGE, outermost kind first."""
-    return _name(prefix, _outermost_first(sink))
+    """`r_4_16`: the prefix and the sizes of its ranges."""
+    return _name(prefix, named_ranges(sink))
 
 
-def kernel_axes(sink: UOp) -> tuple[AxisType, ...]:
-    """What the ranges are whose sizes stand in `kernel_name`, in that order."""
-    return tuple([r.arg.kind for r in _outermost_first(sink)])
-
-
-def _outermost_first(sink: UOp) -> list[UOp]:
+def named_ranges(sink: UOp) -> list[UOp]:
+    """The ranges whose sizes a kernel's name tells: all but those that fill a STAGE, outermost kind first."""
     nodes = sink.toposort()
     filling = {r for node in of_op(nodes, Ops.STAGE) for r in closed_ranges(node)}
     return sorted((n for n in of_op(nodes, Ops.RANGE) if n not in filling), key=_nesting)

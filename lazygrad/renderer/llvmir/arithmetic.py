@@ -8,8 +8,7 @@ from ...dtype import dtypes
 from ...ir.ops import ANY_ORDER, Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
-from .text import Text, has_nan, mangled, splat, type_text
-from .uniform_values import wraps
+from .text import Text, has_nan, mangled, splat, type_text, wraps
 
 Row = Callable[[Text, UOp], str]
 

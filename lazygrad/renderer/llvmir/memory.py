@@ -13,8 +13,8 @@ from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
 from ..scratch import DONE, MAX_STACK, SYMBOL
 from ..texts import variable_name
-from .text import Text, mangled, memory_type, splat, type_text, zero
-from .uniform_values import is_offset, is_start_elsewhere
+from .text import Text, is_offset, mangled, memory_type, splat, type_text, zero
+from .uniform_values import is_start_elsewhere
 
 #: So many stores past the caches share a test of where their buffer begins: their values wait in registers.
 TOGETHER = 8

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 
 from ...dtype import ConstType, DType, PtrDType, dtypes
 from ...ir.args import NONTEMPORAL, AxisType
+from ...ir.index import bounds
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target
 from .. import parameters
 from ..texts import Names, Writer, carried_accumulators, loop_names, totals_of_sums
-from .uniform_values import only_in_addresses, uniform_costs, zero_lanes
+from .uniform_values import uniform_costs, zero_lanes
 
 TYPES = {
     dtypes.bool: "i1", dtypes.int8: "i8", dtypes.uint8: "i8", dtypes.int16: "i16", dtypes.uint16: "i16",
@@ -225,3 +226,44 @@ def alternatives(uops: Sequence[UOp], carried: Mapping[UOp, Sequence[UOp]]) -> d
         for first, other in found.items()
         if uses[other.src[0]] == 1 and not carried[first] and not carried[other]
     }
+
+
+# *** places that count from others
+
+
+def wraps(node: UOp) -> str:
+    """` nsw` where bounds prove that nothing wraps: LLVM then widens loop counters to addresses."""
+    dtype = node.dtype
+    if dtype not in (dtypes.int32, dtypes.int64):
+        return ""
+    (a, b), (c, d) = (bounds(s) for s in node.src)
+    if node.op is Ops.ADD:
+        reached = (a + c, b + d)
+    elif node.op is Ops.SUB:
+        reached = (a - d, b - c)
+    elif node.op is Ops.MUL:
+        reached = (a * c, a * d, b * c, b * d)  # type: ignore[assignment]
+    elif node.op is Ops.SHL and node.src[1].op is Ops.CONST:
+        reached = (a << c, b << c)
+    else:
+        return ""
+    return " nsw" if dtypes.min(dtype) <= min(reached) and max(reached) <= dtypes.max(dtype) else ""
+
+
+def is_offset(position: UOp) -> bool:
+    """Whether a place is a constant away from another, in numbers that do not wrap."""
+    constant = position.op is Ops.ADD and position.src[1].op is Ops.CONST
+    return constant and position.dtype.count == 1 and wraps(position) != ""
+
+
+def only_in_addresses(uops: Sequence[UOp]) -> set[UOp]:
+    """The sums that nothing asks for but `address`, which writes their parts."""
+    found, others = set[UOp](), set[UOp]()
+    for node in uops:
+        masked_whole = node.op is Ops.INDEX and len(node.src) > 2 and node.src[2].dtype.count == 1
+        for place, source in enumerate(node.src):
+            if node.op is Ops.INDEX and place == 1 and not masked_whole and is_offset(source):
+                found.add(source)
+            else:
+                others.add(source)
+    return found - others

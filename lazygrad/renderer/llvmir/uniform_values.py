@@ -1,4 +1,4 @@
-"""What is known of values before they are written: which places do not wrap, or count from another, which
+"""What is known of values before they are written: which places are 0 where they are not valid, which
 conditions are of places alone, which vectors have lanes of zero.
 """
 
@@ -7,34 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...dtype import dtypes
-from ...ir.index import bounds
 from ...ir.ops import Ops
 from ...ir.uop import UOp
-
-
-def wraps(node: UOp) -> str:
-    """` nsw` where bounds prove that nothing wraps: LLVM then widens loop counters to addresses."""
-    dtype = node.dtype
-    if dtype not in (dtypes.int32, dtypes.int64):
-        return ""
-    (a, b), (c, d) = (bounds(s) for s in node.src)
-    if node.op is Ops.ADD:
-        reached = (a + c, b + d)
-    elif node.op is Ops.SUB:
-        reached = (a - d, b - c)
-    elif node.op is Ops.MUL:
-        reached = (a * c, a * d, b * c, b * d)  # type: ignore[assignment]
-    elif node.op is Ops.SHL and node.src[1].op is Ops.CONST:
-        reached = (a << c, b << c)
-    else:
-        return ""
-    return " nsw" if dtypes.min(dtype) <= min(reached) and max(reached) <= dtypes.max(dtype) else ""
-
-
-def is_offset(position: UOp) -> bool:
-    """Whether a place is a constant away from another, in numbers that do not wrap."""
-    constant = position.op is Ops.ADD and position.src[1].op is Ops.CONST
-    return constant and position.dtype.count == 1 and wraps(position) != ""
 
 
 def is_start_elsewhere(position: UOp, valid: UOp) -> bool:
@@ -45,19 +19,6 @@ def is_start_elsewhere(position: UOp, valid: UOp) -> bool:
         and position.src[2].op is Ops.CONST
         and position.src[2].arg == 0
     )
-
-
-def only_in_addresses(uops: Sequence[UOp]) -> set[UOp]:
-    """The sums that nothing asks for but `address`, which writes their parts."""
-    found, others = set[UOp](), set[UOp]()
-    for node in uops:
-        masked_whole = node.op is Ops.INDEX and len(node.src) > 2 and node.src[2].dtype.count == 1
-        for place, source in enumerate(node.src):
-            if node.op is Ops.INDEX and place == 1 and not masked_whole and is_offset(source):
-                found.add(source)
-            else:
-                others.add(source)
-    return found - others
 
 
 #: Operations of which a condition on places is made: no data has part in it.

@@ -22,6 +22,7 @@ from ...ir.index import as_index, const
 from ...ir.ops import ELEMENTWISE, MOVEMENT, TRANSFERS, Ops
 from ...ir.uop import UOp
 from ...ir.walks import device_of, has_op
+from ...renderer import Renderer
 from ...shape import numel
 from ...shape.movement import base_and_tracker, below_movement
 from ...shape.rules import shape_of
@@ -82,7 +83,7 @@ class Placement:
         self,
         graph: PlainGraph,
         target: Target,
-        prices: Callable[[UOp], int] | None,
+        renderer: Renderer | None,
         fuse: bool,
         beside: bool = False,
         inline: frozenset[UOp] = frozenset(),
@@ -113,7 +114,7 @@ class Placement:
         for assign, value in stored.items():
             if assign.src[0] in watched:
                 self.overwritten.setdefault(value, set()).add(assign.src[0])
-        self.weights = Weights(self.order, stored, self.must, target, prices, fuse)
+        self.weights = Weights(self.order, stored, self.must, target, renderer, fuse)
         #: family of moments → the kernel that computes them
         self.families: dict[int, Group] = {}
         #: a kernel and a walk through its blocks → the loops of that walk, by axis

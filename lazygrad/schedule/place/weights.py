@@ -6,12 +6,13 @@ decision is taken: so no kernel grows without end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from ...codegen.price import WORST
+from ...codegen.price import WORST, prices_for
 from ...dtype import dtypes
 from ...ir.ops import ELEMENTWISE, MOVEMENT, OPS, TRANSFERS, Ops
 from ...ir.uop import UOp
+from ...renderer import Renderer
 from ...shape import numel
 from ...shape.movement import base_and_tracker, below_movement
 from ...target import Target
@@ -44,7 +45,7 @@ class Weights:
         stored: dict[UOp, UOp],
         must: dict[UOp, str],
         target: Target,
-        prices: Callable[[UOp], int] | None,
+        renderer: Renderer | None,
         fuse: bool,
     ) -> None:
         self.order, self.stored, self.must = order, stored, must
@@ -52,7 +53,7 @@ class Weights:
         self.hit = target.memory.hit
         # whatever all nodes in one kernel would become, it may be within the target's limit
         small = WORST * sum([OPS[node.op].cost for node in order]) <= target.max_ops
-        self.price = _rough if prices is None or small else prices
+        self.price = _rough if renderer is None or small else prices_for(renderer)
         self.cost: dict[UOp, int] = {}
         self.weight: dict[UOp, tuple[int, frozenset[UOp]]] = {}
         self._terms: dict[UOp, tuple[int, tuple[UOp, ...]]] = {}

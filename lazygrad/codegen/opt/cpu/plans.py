@@ -105,9 +105,14 @@ class Plan:
         self.width = target.vector_bytes // facts.element_bytes
 
     def unrolled_short(self) -> Plan:
-        """The plan with what is short written out."""
+        """The plan with what is short written out: axes that addresses take divisions of, and reductions."""
         self.write_out_divisions()
-        self.write_out_short_reductions()
+        for axis in reversed(self.facts.loops.axes):
+            size = size_of(axis)
+            if axis.output or axis.number in self.amounts or size is None or size > SHORT:
+                continue
+            if self.fits(axis, size, MAX_WRITTEN_OUT):
+                self.amounts[axis.number] = size
         return self
 
     def loop_costs(self) -> list[Loop]:
@@ -509,11 +514,3 @@ class Plan:
             if not self.fits(left[0], chosen[left[0].number]):
                 for number in chosen:
                     del self.amounts[number]
-
-    def write_out_short_reductions(self) -> None:
-        for axis in reversed(self.facts.loops.axes):
-            size = size_of(axis)
-            if axis.output or axis.number in self.amounts or size is None or size > SHORT:
-                continue
-            if self.fits(axis, size, MAX_WRITTEN_OUT):
-                self.amounts[axis.number] = size

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from ..device import Device
 from ..dtype import DType, dtypes, to_dtype
-from ..garbage import uncollected
 from ..programs.runners import begin
 from ..shape import shape_text
 from ..tensor import Tensor
@@ -122,10 +121,9 @@ def load(
         raise ValueError(f"activations must be {' or '.join(ACTIVATIONS)}, not {activations!r}")
     where = device or Device.DEFAULT
     begin(where)
-    with uncollected():
-        model = _loaded(pathlib.Path(path), where, None if dtype is None else to_dtype(dtype))
-        if activations == "int8":
-            round_activations(model.decoder)
+    model = _loaded(pathlib.Path(path), where, None if dtype is None else to_dtype(dtype))
+    if activations == "int8":
+        round_activations(model.decoder)
     return model
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ..dtype import dtypes
-from ..garbage import uncollected
 from ..ir import Variable
 from ..jit import TinyJit, asks_nothing
 from ..tensor import Tensor
@@ -114,20 +113,5 @@ class Stepper:
                 hidden = decoder.hidden(given[:, :size], given[:, size], rates, part)
                 return decoder.logits(hidden[:, last : last + 1].contiguous()).cast(dtypes.float32).realize()
 
-            self.captures[key] = _first_without_collections(TinyJit(step))
+            self.captures[key] = TinyJit(step)
         return self.captures[key]
-
-
-def _first_without_collections(run: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose first call, which captures, no garbage collection interrupts."""
-    is_first = True
-
-    def called(*args: Any) -> Any:
-        nonlocal is_first
-        if not is_first:
-            return run(*args)
-        is_first = False
-        with uncollected():
-            return run(*args)
-
-    return called

@@ -21,7 +21,6 @@ from ..codegen.own_source import LEVEL, own_source
 from ..config import BEAM, CACHELEVEL, CHECK, NOOPT, Context, ContextVar, usable_cores
 from ..device import CompiledDevice, Device, OutOfMemoryError, Program
 from ..events import listeners, tell
-from ..garbage import uncollected
 from ..ir.loop import LoopPlan
 from ..ir.uop import UOp
 from ..memo import Memo, forget_all
@@ -233,8 +232,7 @@ def _lowered(key: Key) -> Build:
         found = _from_disk(device, ast)
     if found is None:
         opts = [] if NOOPT else _searched(device, ast) if BEAM >= 1 else None
-        with uncollected():
-            build = Build(key, device, compile_kernel(ast, device.renderer, opts), None)
+        build = Build(key, device, compile_kernel(ast, device.renderer, opts), None)
     else:
         build = Build(key, device, *found)
     if listeners:

@@ -19,7 +19,6 @@ from ..decisions import yes_or_no
 from ..device import lock_across_fork
 from ..dtype import dtypes
 from ..events import listeners, tell
-from ..garbage import uncollected
 from ..ir.index import as_sint, substitute
 from ..ir.ops import Ops
 from ..ir.spec import TENSOR, verify
@@ -72,7 +71,7 @@ def kernelize(roots: Sequence[UOp], pending: Pending, attempt: Attempt | None = 
              write of this plan will end are planned with it, before the write
     attempt  sizes that grow are planned for many sizes, and this makes the kernels ready
     """
-    with planning, uncollected():
+    with planning:
         wanted = _open_roots(roots)
         if not wanted:
             return

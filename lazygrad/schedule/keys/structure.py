@@ -41,7 +41,8 @@ MOST_WHOLE = 1 << 24
 class Structure:
     """What is left of a graph, and what stood in the holes.
 
-    rows     a row for each node: operations, types, which node reads which
+    rows     a row for each node, one after another: operations, types, which node reads which. In one tuple,
+             for Python's garbage collector looks at each tuple that it finds, and a graph has thousands of rows
     sizes    the sizes
     free     which of the sizes are numbers too: they may be any, and are no part of the key
     numbers  the numbers, as keys: 0.0 and -0.0 differ
@@ -74,27 +75,24 @@ class Structure:
                     self.known.append(node.arg)
                 shape = shape_of(node)
                 sizes += shape
-                rows.append((op, node.dtype, len(shape), device_of(node), "fresh" in node.facts))
+                rows += (op, node.dtype, len(shape), device_of(node), "fresh" in node.facts)
                 continue
             if op in _SYMBOLIC:
                 symbolic = True
                 if op is Ops.BIND:
-                    rows.append((op, node.src[0].arg))
+                    rows += (op, node.src[0].arg)
                     continue
             calls.append(node.facts.get("origin"))
             opened = open_sources(node)
-            src: list[Any] = []
-            for source in node.src:
+            rows += (op, node.dtype, len(node.src))
+            for which, source in enumerate(node.src):
                 if "forwarded_to" in source.facts:
                     source = effective(source)
                 place = number.get(source)
-                src.append(self._constant(source, len(src) in opened) if place is None else place)
+                rows += self._constant(source, which in opened) if place is None else (place,)
             for place in opened:
                 self.numbers.append(open_value(node, place))
-            arg = node.arg
-            if op in _ARG_IN_PARTS:
-                arg = self._open_sizes(node, binds)
-            rows.append((op, node.dtype, arg, tuple(src)))
+            rows.append(self._open_sizes(node, binds) if op in _ARG_IN_PARTS else node.arg)
         rows.append(tuple([number[root] for root in asked.roots]))
         rows.append(tuple([bind.src[0].arg for bind in binds]))
         if asked.waiting:
@@ -126,7 +124,7 @@ class Structure:
         self.sizes += own
         return len(own), rest, offsets
 
-    def _constant(self, source: UOp, opened: bool) -> Any:
+    def _constant(self, source: UOp, opened: bool) -> Sequence[Any]:
         """A constant as it is used: its movements, and its value (keyed by its bits) where that is no size.
 
         A lifted constant is as many nodes of the walk as there are movements on it.
@@ -135,20 +133,20 @@ class Structure:
         if any(map(arg_binds, moves)):
             tracker, _ = base_and_tracker(source)[1].unbind()
             return None if opened else base, base.dtype, tracker, base.src, len(moves)
-        form: list[Any] = [base.dtype, base.src]
+        form: list[Any] = [base.dtype, base.src, len(moves)]
         for move in moves:
             own, rest = own_sizes(move)
-            form.append((move.op, len(own), rest))
+            form += (move.op, len(own), rest)
             self.sizes += own
+        is_size = may_be_size(base)
         if opened:
-            self.known.append(may_be_size(base))
-        if may_be_size(base):
+            self.known.append(is_size)
+        if is_size:
             if opened:
                 self.free.append(len(self.sizes))
             self.sizes.append(int(base.arg))
-        elif not opened:
-            form.append(base)
-        return tuple(form)
+        form.append(None if opened or is_size else base)
+        return form
 
 
 def sources_of(node: UOp) -> list[UOp]:

@@ -50,7 +50,7 @@ def stages(
     nests = [ast] if ast.arg is None else nests_of(ast)
     if len(nests) > 1 and renderer.target.grid:
         raise NotImplementedError(f"a kernel of {len(nests)} nests of loops has no one grid to run on")
-    if CHECK == 1:
+    if CHECK.value == 1:
         verify(ast, KERNEL, "scheduling")
     for step in DIRECT_PASSES if direct_value(ast) is not None else PASSES:
         start = time.perf_counter()
@@ -58,12 +58,12 @@ def stages(
             form = step.on(form, job)
         elif step.spec.form < 7:
             nests = _of_each(nests, step, job)
-            if wanted is None or CHECK or step.name in wanted:
+            if wanted is None or CHECK.value or step.name in wanted:
                 form = beside(nests)
         else:
             form, nests = step.on(beside(nests), job), nests[:1]  # one list from here on
         stage_times[step.name] = stage_times.get(step.name, 0.0) + time.perf_counter() - start
-        if CHECK == 1:
+        if CHECK.value == 1:
             verify(form, step.spec, step.name, renderer.supports if step.native else None)
         yield step.name, form
 

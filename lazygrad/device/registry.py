@@ -354,7 +354,7 @@ class _Devices:
                         raise
                     device = self._stand_in(name, error)
                 self._open[name] = device
-                if DEBUG >= 1:
+                if DEBUG.value >= 1:
                     print(f"opened device {name} from pid:{os.getpid()}")
             return device
 
@@ -401,14 +401,14 @@ class _Devices:
             device = self[kind]
             device.check()
         except MissingDeviceError as error:
-            if DEBUG >= 1:
+            if DEBUG.value >= 1:
                 print(f"the default device is CPU: {error}")
             return False
         except DeviceError as error:
             text = f"the default device is CPU: {error} (DEV=CPU chooses it without this warning)"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
             return False
-        if DEBUG >= 1:
+        if DEBUG.value >= 1:
             print(f"the default device is {kind}: {device.about()}; DEV=CPU chooses the processor")
         return True
 

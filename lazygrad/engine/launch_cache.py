@@ -143,7 +143,7 @@ def _keep_for(calls: _Graph | None, graph: _Graph, ready: Any, grown: tuple[Grow
 
 
 #: Whether a flag asks to look at each kernel, or to keep nothing.
-is_watched = Decided(lambda: bool(CHECK.value or DEBUG.value or POISON.value or CACHELEVEL < 1))
+is_watched = Decided(lambda: bool(CHECK.value or DEBUG.value or POISON.value or CACHELEVEL.value < 1))
 
 
 _ABSENT: Any = object()

@@ -12,6 +12,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..config import CHECK, DEBUG
@@ -76,15 +77,12 @@ def observe_kernels(observer: Observer) -> Iterator[None]:
         observers.remove(observer)
 
 
+@dataclass(eq=False, slots=True)
 class _Mark:
     """On a kernel: the thread that is to run it. `running` is held until it has run all of its own."""
 
-    __slots__ = ("process", "running")
-
-    def __init__(self) -> None:
-        self.running = threading.Lock()
-        self.running.acquire()
-        self.process = os.getpid()
+    running: threading.Lock = field(default_factory=threading.Lock)
+    process: int = field(default_factory=os.getpid)
 
     def wait(self) -> None:
         """Wait for the end of what the other thread runs."""
@@ -99,6 +97,7 @@ def run_schedule(items: Sequence[ScheduleItem]) -> bool:
     the problem is raised. So which values fail does not depend on the order.
     """
     mark = _Mark()
+    mark.running.acquire()
     arena: Arena | None = None
     problems: list[Exception] = []
     lost: set[Buffer] = set()

@@ -143,8 +143,6 @@ class Kind(Member):
 
 #: (dtype of the result, values of the sources) → value, before rounding to dtype.
 Meaning = Callable[..., ConstType]
-#: dtypes of the sources → dtype of the result; None = the node's creator states it.
-DtypeRule = Callable[..., DType]
 
 
 @dataclass(frozen=True)
@@ -153,7 +151,8 @@ class OpInfo:
 
     kind      what sort of thing it is
     arity     the number of sources; None = any number
-    dtype     the dtype of the result from those of the sources; None = the creator states it
+    dtype     of the result: that of which source, by its place, or this one in as many lanes as the first;
+              None = the creator states it
     evaluate  elementwise ops: the exact meaning on Python numbers, called with the dtype of the *sources*
               first (of the result for CAST); `execute` rounds the answer to the result's dtype
     symbol    infix text, where there is one
@@ -166,25 +165,13 @@ class OpInfo:
 
     kind: Kind
     arity: int | None
-    dtype: DtypeRule | None = None
+    dtype: int | DType | None = None
     evaluate: Meaning | None = None
     symbol: str | None = None
     identity: Callable[[DType], ConstType] | None = None
     commutes: bool = False
     cost: int = 1
     exact: bool = True
-
-
-def _same(*sources: DType) -> DType:
-    return sources[0]
-
-
-def _second(*sources: DType) -> DType:
-    return sources[1]
-
-
-def _boolean(*sources: DType) -> DType:
-    return dtypes.bool.vec(sources[0].count)
 
 
 # *** meanings
@@ -321,25 +308,25 @@ def _unary(
     cost: int = 1,
     exact: bool = True,
 ) -> OpInfo:
-    return OpInfo(Kind.ELEMENTWISE, 1, _same, _guarded(function, at_error), cost=cost, exact=exact)
+    return OpInfo(Kind.ELEMENTWISE, 1, 0, _guarded(function, at_error), cost=cost, exact=exact)
 
 
 def _binary(evaluate: Meaning, symbol: str | None = None, **more: Any) -> OpInfo:
-    return OpInfo(Kind.ELEMENTWISE, 2, more.pop("dtype", _same), evaluate, symbol, **more)
+    return OpInfo(Kind.ELEMENTWISE, 2, more.pop("dtype", 0), evaluate, symbol, **more)
 
 
 def _trunc(dtype: DType, x: Any) -> Any:
     return x if not dtypes.is_float(dtype) or not math.isfinite(x) else math.copysign(float(math.trunc(x)), x)
 
 
-_MOVEMENT = OpInfo(Kind.MOVEMENT, 1, _same)
+_MOVEMENT = OpInfo(Kind.MOVEMENT, 1, 0)
 _DATA = OpInfo(Kind.DATA, None)
 _STRUCTURE = OpInfo(Kind.STRUCTURE, None)
 
 OPS: dict[Ops, OpInfo] = {
     Ops.CAST: OpInfo(Kind.ELEMENTWISE, 1, None, lambda dtype, x: cast_value(x, dtype)),
     Ops.BITCAST: OpInfo(Kind.ELEMENTWISE, 1, None, None),  # its meaning needs both dtypes: see execute
-    Ops.NEG: OpInfo(Kind.ELEMENTWISE, 1, _same, _neg),
+    Ops.NEG: OpInfo(Kind.ELEMENTWISE, 1, 0, _neg),
     Ops.RECIP: _unary(lambda x: 1.0 / x, lambda x: math.copysign(math.inf, x), cost=4),
     Ops.SQRT: _unary(math.sqrt, cost=4),
     Ops.EXP: _unary(math.exp, lambda x: math.inf, cost=12, exact=False),
@@ -350,7 +337,7 @@ OPS: dict[Ops, OpInfo] = {
     Ops.COS: _unary(math.cos, cost=20, exact=False),
     Ops.TANH: _unary(math.tanh, cost=16, exact=False),
     Ops.ERF: _unary(math.erf, cost=20, exact=False),
-    Ops.TRUNC: OpInfo(Kind.ELEMENTWISE, 1, _same, _trunc),
+    Ops.TRUNC: OpInfo(Kind.ELEMENTWISE, 1, 0, _trunc),
     Ops.ADD: _binary(
         _bool_or(operator.add, operator.or_), "+", identity=lambda d: cast_value(0, d), commutes=True
     ),
@@ -365,35 +352,35 @@ OPS: dict[Ops, OpInfo] = {
     Ops.MAX: _binary(_max, identity=lambda d: dtypes.min(d), commutes=True),
     Ops.MIN: _binary(_min, identity=lambda d: dtypes.max(d), commutes=True),
     Ops.POW: _binary(_pow, "**", cost=40, exact=False),
-    Ops.CMPLT: _binary(_plain(operator.lt), "<", dtype=_boolean),
-    Ops.CMPLE: _binary(_plain(operator.le), "<=", dtype=_boolean),
-    Ops.CMPEQ: _binary(_plain(operator.eq), "==", dtype=_boolean, commutes=True),
-    Ops.CMPNE: _binary(_plain(operator.ne), "!=", dtype=_boolean, commutes=True),
+    Ops.CMPLT: _binary(_plain(operator.lt), "<", dtype=dtypes.bool),
+    Ops.CMPLE: _binary(_plain(operator.le), "<=", dtype=dtypes.bool),
+    Ops.CMPEQ: _binary(_plain(operator.eq), "==", dtype=dtypes.bool, commutes=True),
+    Ops.CMPNE: _binary(_plain(operator.ne), "!=", dtype=dtypes.bool, commutes=True),
     Ops.AND: _binary(_plain(operator.and_), "&", identity=lambda d: cast_value(-1, d), commutes=True),
     Ops.OR: _binary(_plain(operator.or_), "|", identity=lambda d: cast_value(0, d), commutes=True),
     Ops.XOR: _binary(_plain(operator.xor), "^", identity=lambda d: cast_value(0, d), commutes=True),
     Ops.SHL: _binary(_shl, "<<"),
     Ops.SHR: _binary(_shr, ">>"),
     # LDEXP(n, x) is x·2**n, rounded once; n is an integer as wide as x
-    Ops.LDEXP: OpInfo(Kind.ELEMENTWISE, 2, _second, _ldexp, cost=2),
-    Ops.WHERE: OpInfo(Kind.ELEMENTWISE, 3, _second, lambda dtype, c, a, b: a if c else b),
-    Ops.MULACC: OpInfo(Kind.ELEMENTWISE, 3, _same, _mulacc, cost=1),
+    Ops.LDEXP: OpInfo(Kind.ELEMENTWISE, 2, 1, _ldexp, cost=2),
+    Ops.WHERE: OpInfo(Kind.ELEMENTWISE, 3, 1, lambda dtype, c, a, b: a if c else b),
+    Ops.MULACC: OpInfo(Kind.ELEMENTWISE, 3, 0, _mulacc, cost=1),
     # DP4A(a, b, c): four products of bytes in words, those of a unsigned, those of b signed; int32 alone
-    Ops.DP4A: OpInfo(Kind.ELEMENTWISE, 3, _same, _dp4a, cost=1),
+    Ops.DP4A: OpInfo(Kind.ELEMENTWISE, 3, 0, _dp4a, cost=1),
     # CHECK(value, good, index) is the value; where `good` fails a kernel also reports the index
-    Ops.CHECK: OpInfo(Kind.ELEMENTWISE, 3, _same, lambda dtype, value, good, index: value, cost=1),
+    Ops.CHECK: OpInfo(Kind.ELEMENTWISE, 3, 0, lambda dtype, value, good, index: value, cost=1),
     **dict.fromkeys((Ops.RESHAPE, Ops.EXPAND, Ops.PERMUTE, Ops.PAD, Ops.SHRINK, Ops.FLIP), _MOVEMENT),
-    Ops.REDUCE_AXIS: OpInfo(Kind.REDUCE, 1, _same),
-    Ops.SCAN: OpInfo(Kind.REDUCE, None, _same),
-    Ops.REDUCE: OpInfo(Kind.REDUCE, None, _same),
-    Ops.CONTIGUOUS: OpInfo(Kind.DATA, 1, _same),
-    Ops.DETACH: OpInfo(Kind.DATA, 1, _same),
-    Ops.FUNCTION: OpInfo(Kind.DATA, None, _same),
-    Ops.COPY: OpInfo(Kind.DATA, None, _same),
-    Ops.COLLECTIVE: OpInfo(Kind.DATA, None, _same),
-    Ops.ASSIGN: OpInfo(Kind.DATA, 2, _same),
-    Ops.GATHER: OpInfo(Kind.DATA, 2, _same),
-    Ops.SCATTER: OpInfo(Kind.DATA, 3, _same),
+    Ops.REDUCE_AXIS: OpInfo(Kind.REDUCE, 1, 0),
+    Ops.SCAN: OpInfo(Kind.REDUCE, None, 0),
+    Ops.REDUCE: OpInfo(Kind.REDUCE, None, 0),
+    Ops.CONTIGUOUS: OpInfo(Kind.DATA, 1, 0),
+    Ops.DETACH: OpInfo(Kind.DATA, 1, 0),
+    Ops.FUNCTION: OpInfo(Kind.DATA, None, 0),
+    Ops.COPY: OpInfo(Kind.DATA, None, 0),
+    Ops.COLLECTIVE: OpInfo(Kind.DATA, None, 0),
+    Ops.ASSIGN: OpInfo(Kind.DATA, 2, 0),
+    Ops.GATHER: OpInfo(Kind.DATA, 2, 0),
+    Ops.SCATTER: OpInfo(Kind.DATA, 3, 0),
     # a kernel by itself, of values in memory: no loops are optimized, its program is written at once
     Ops.PROGRAM: OpInfo(Kind.DATA, None),
     **dict.fromkeys((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.MULTI, Ops.BIND, Ops.IOTA, Ops.CONST), _DATA),

@@ -189,12 +189,11 @@ class UOp(Arithmetic):
             if canonical is not None:
                 result: UOp = canonical(*sources)
                 return result
-        rule = OPS[op].dtype
-        if rule is None:
+        dtype = OPS[op].dtype
+        if dtype is None:
             raise TypeError(f"{op} needs its dtype stated")
-        if len(others) == 1:
-            return UOp(op, rule(self.dtype, others[0].dtype), sources)
-        return UOp(op, rule(*[s.dtype for s in sources]), sources)
+        made = sources[dtype].dtype if isinstance(dtype, int) else dtype.vec(self.dtype.count)
+        return UOp(op, made, sources)
 
     def cast(self, dtype: DType) -> UOp:
         if dtype.count == 1 and self.dtype.count > 1:

@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..codegen import records
@@ -56,16 +56,19 @@ MAX_PROGRAMS = 1024
 _builds: dict[Key, Build] = {}
 
 
+@dataclass(eq=False)
 class Build:
-    """A program on its way from its text (or its binary) to a Runner."""
+    """A program on its way from its text (or its binary) to a Runner; `keeps`: for who asks later, too."""
 
-    def __init__(self, key: Key, device: CompiledDevice, spec: ProgramSpec, lib: bytes | None) -> None:
-        self.key, self.device, self.spec, self.lib = key, device, spec, lib
-        self.flags = Context.here()
-        self.keeps = CACHELEVEL >= 1
-        self.done = threading.Event()
-        self.runner: Runner | None = None
-        self.error: BaseException | None = None
+    key: Key
+    device: CompiledDevice
+    spec: ProgramSpec
+    lib: bytes | None
+    keeps: bool
+    flags: Context = field(default_factory=Context.here)
+    done: threading.Event = field(default_factory=threading.Event)
+    runner: Runner | None = None
+    error: BaseException | None = None
 
     def finish(self) -> Runner:
         """Compile and load here and now."""
@@ -76,7 +79,8 @@ class Build:
             _count("compile", start)
             if listeners:
                 tell("compile", start, self.device.name, self.spec.name)
-            _to_disk(self.device, self.key[1], self.spec, lib)
+            if CACHELEVEL.value >= LEVEL:
+                _to_disk(self.device, self.key[1], self.spec, lib)
         start = time.perf_counter()
         try:
             program = self.device.load(self.spec, lib)
@@ -138,7 +142,7 @@ def prepare(kernels: Iterable[tuple[str, UOp]]) -> None:
 
     One that cannot be lowered ends this quietly: it says so when it is to run.
     """
-    if CACHELEVEL < 1 or usable_cores() < 2:
+    if CACHELEVEL.value < 1 or usable_cores() < 2:
         return
     flags = _flags()
     missing = [
@@ -227,14 +231,16 @@ def _lowered(key: Key) -> Build:
     name, ast, flags = key
     device = Device[name]
     start = time.perf_counter()
-    found = _compiled.get((device.kind, ast, flags)) if CACHELEVEL >= 1 else None
-    if found is None and not CHECK:  # which is there to look at every form
+    found: tuple[ProgramSpec, bytes | None] | None = None
+    if CACHELEVEL.value >= 1:
+        found = _compiled.get((device.kind, ast, flags))
+    # CHECK is there to look at every form
+    if found is None and CACHELEVEL.value >= LEVEL and not CHECK.value:
         found = _from_disk(device, ast)
     if found is None:
-        opts = [] if NOOPT else _searched(device, ast) if BEAM >= 1 else None
-        build = Build(key, device, compile_kernel(ast, device.renderer, opts), None)
-    else:
-        build = Build(key, device, *found)
+        opts = [] if NOOPT.value else _searched(device, ast) if BEAM.value >= 1 else None
+        found = compile_kernel(ast, device.renderer, opts), None
+    build = Build(key, device, *found, CACHELEVEL.value >= 1)
     if listeners:
         tell("lower", start, name, ast, build.spec.name)
     return build
@@ -293,7 +299,7 @@ def _lasting_key(device: CompiledDevice, ast: UOp) -> str | None:
     the compiler says of itself, the flags that change code, and the source of lazygrad.
     """
     version = None if device.compiler is None else device.compiler.version()
-    if version is None or CACHELEVEL.value < LEVEL:
+    if version is None:
         return None
     flags = [(flag.name, flag.value) for flag in ContextVar.of_code]
     try:

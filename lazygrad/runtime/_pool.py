@@ -20,6 +20,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..config import THREADS
@@ -306,6 +307,7 @@ rouse:
 # *** the process
 
 
+@dataclass(eq=False)
 class Pool:
     """The workers of this process. They begin with the first region, in a forked child with its first.
 
@@ -313,11 +315,10 @@ class Pool:
     run       the same for Python
     """
 
-    def __init__(self) -> None:
-        self.address = 0
-        self.run: Any = None
-        self._lock = lock_across_fork()
-        self._state = 0
+    address: int = 0
+    run: Any = None
+    _lock: Any = field(default_factory=lock_across_fork)
+    _state: int = 0
 
     def start(self, llvm: Callable[[], Any]) -> bool:
         """Have the native code, made by `llvm()`, the LLVM of this process; whether there is a pool."""

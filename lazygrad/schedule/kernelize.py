@@ -78,9 +78,9 @@ def kernelize(roots: Sequence[UOp], pending: Pending, attempt: Attempt | None = 
         start = time.perf_counter()
         for observer in plan_observers:
             observer(wanted)
-        for prints in graph_printers if GRAPH or VIZ else ():
+        for prints in graph_printers if GRAPH.value or VIZ.value else ():
             prints(wanted)
-        if CHECK == 1:
+        if CHECK.value == 1:
             verify(UOp(Ops.SINK, src=tuple(wanted)), TENSOR, "the methods of Tensor")
         asked = run(COLLECT, _with_siblings(Request.of(wanted)), Job(pending))
         for each in collected_observers:
@@ -119,7 +119,7 @@ def _plan_and_bind(asked: Request, attempt: Attempt | None) -> None:
     plain = without_checkpoints(asked) if marked else None
     if plain is not None and not _checkpoints_save(asked, plain):
         asked = plain
-    if CACHELEVEL < 1:
+    if CACHELEVEL.value < 1:
         _bind(_reported(_new_plan(asked)), asked)
         return
     structure = Structure(asked)

@@ -256,7 +256,7 @@ def run(passes: Sequence[Pass], form: Any, job: Job) -> Any:
     """What the passes make of a form, one after another."""
     for step in passes:
         made = step.on(form, job)
-        if step.check is not None and CHECK == 1:
+        if step.check is not None and CHECK.value == 1:
             step.check(made, step.name)
         for observer in pass_observers:
             observer(step, form, made)

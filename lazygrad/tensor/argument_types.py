@@ -115,12 +115,9 @@ def kind_of(annotation: str, names: Mapping[str, Any]) -> Kind | None:
     says = [kind.says for kind in kinds]
     tests = [kind.holds for kind in kinds]
     types = frozenset().union(*(kind.types for kind in kinds))
-    return Kind(" or ".join(_stated(says)), types, lambda value: any(test(value) for test in tests))
-
-
-def _stated(says: list[str]) -> list[str]:
-    """Without what goes without saying: that None, the default, may be given."""
-    return [text for text in dict.fromkeys(says) if text != "None"] or says
+    # without what goes without saying: that None, the default, may be given
+    stated = [text for text in dict.fromkeys(says) if text != "None"] or says
+    return Kind(" or ".join(stated), types, lambda value: any(test(value) for test in tests))
 
 
 def _members(annotation: str) -> list[str]:

@@ -41,8 +41,8 @@ MOST_WHOLE = 1 << 24
 class Structure:
     """What is left of a graph, and what stood in the holes.
 
-    rows     a row for each node, one after another: operations, types, which node reads which. In one tuple,
-             for Python's garbage collector looks at each tuple that it finds, and a graph has thousands of rows
+    rows     a row for each node, one after another: operations, types, which node reads which. They are one
+             tuple, as Python's garbage collector looks at each that is there, and there are thousands of rows
     sizes    the sizes
     free     which of the sizes are numbers too: they may be any, and are no part of the key
     numbers  the numbers, as keys: 0.0 and -0.0 differ

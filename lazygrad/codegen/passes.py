@@ -17,6 +17,7 @@ from ..target import Target
 from .direct_kernels import linear_form
 from .expressions.checks import short_conditions
 from .expressions.narrow import NARROW
+from .expressions.ranges import IN_REGISTERS
 from .legalizing.decompose import decompose
 from .legalizing.emulate import Emulation
 from .legalizing.join_loads import join_loads
@@ -57,7 +58,8 @@ class Pass(NamedTuple):
     promise  what is true after it
     native   whether only ops and dtypes of the target are left
     shapes   whether the loops that Opts make take their shape in it: such are run where only a price is asked
-    asks     ops and dtypes, of which the pass changes no form that has none; empty: it is always run
+    asks     ops, dtypes and kinds of loops, of which the pass changes no form that has none; empty: it is
+             always run
     targets  those that it is for; None: all
     """
 
@@ -74,10 +76,11 @@ class Pass(NamedTuple):
         """What it makes of a form: the form itself, where nothing asks for it."""
         if self.targets is not None and not self.targets(job.renderer.target):
             return form
-        asks = self.asks
-        if asks:
+        if self.asks:
             nodes = form.toposort() if isinstance(form, UOp) else form
-            if not any(node.op in asks or node.dtype.scalar_type in asks for node in nodes):
+            met = {each for node in nodes for each in (node.op, node.dtype.scalar_type)}
+            met.update([node.arg.kind for node in nodes if node.op is Ops.RANGE])
+            if self.asks.isdisjoint(met):
                 return form
         return self.run(form, job)
 
@@ -150,7 +153,8 @@ PASSES = [
          "no VIEW is left; every access is an INDEX, with a validity where it needs one"),
     Pass("apply opts", apply_job, SCHEDULED, "ranges are split and typed as the Opts say"),
     Pass("vectorize", lambda sink, job: vectorize(sink, job.renderer.target), VECTORS,
-         "no UPCAST or UNROLL range is left; lanes are as wide as the target's", shapes=True),
+         "no UPCAST or UNROLL range is left; lanes are as wide as the target's", shapes=True,
+         asks=IN_REGISTERS),
     Pass("nest sums", lambda sink, job: nest_sums(sink, job.renderer.target), VECTORS,
          "no float sum adds many times in a row to one accumulator", shapes=True,
          asks=frozenset((Ops.REDUCE,))),

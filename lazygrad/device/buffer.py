@@ -131,13 +131,9 @@ class Buffer:
     def is_allocated(self) -> bool:
         return self.base._buf is not None
 
-    def allocate(self, opaque: Any = None) -> Buffer:
-        """Take memory that reads zeros, or adopt `opaque` (an array, bytes, a handle) without a copy."""
-        return self._allocate(opaque, zero=True)
-
     def allocate_uncleared(self) -> Buffer:
         """Take memory that may hold anything, for a kernel that writes all of it."""
-        return self._allocate(None, zero=False)
+        return self.allocate(zero=False)
 
     def fresh(self) -> Buffer:
         """Another Buffer of this size, type and device, in uncleared memory of its own.
@@ -157,7 +153,8 @@ class Buffer:
         made._buf = allocator.alloc(self.nbytes)
         return made
 
-    def _allocate(self, opaque: Any, zero: bool) -> Buffer:
+    def allocate(self, opaque: Any = None, zero: bool = True) -> Buffer:
+        """Take memory that reads zeros, or adopt `opaque` (an array, bytes, a handle) without a copy."""
         if self._buf is not None:
             raise AlreadyAllocatedError(f"can't allocate already allocated buffer {self!r}")
         if self._base is not None:
@@ -190,7 +187,7 @@ class Buffer:
             return self
         if self._base is None:
             with contextlib.suppress(AlreadyAllocatedError):
-                self._allocate(None, zero=True)
+                self.allocate()
             return self
         base = self._base.ensure_allocated()
         allocator = self.allocator = base.allocator

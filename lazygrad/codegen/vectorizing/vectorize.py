@@ -59,8 +59,6 @@ Place = tuple[int, ...]
 
 def vectorize(sink: UOp, target: Target) -> UOp:
     """The kernel with lanes and registers in the place of UPCAST and UNROLL ranges."""
-    if not any(node.op is Ops.RANGE and node.arg.kind in IN_REGISTERS for node in sink.toposort()):
-        return sink
     if not target.grid:
         sink = cut_tails(sink if target.has_masks else split_borders(sink))
     sink, lanes = choose_lanes(sink, target)

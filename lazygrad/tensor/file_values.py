@@ -11,7 +11,7 @@ from typing import Any
 from ..device import Device, Devices
 from ..ir.uop import UOp
 from ..locks import WeakKeys
-from .views import VIEWS
+from .storage import VIEWS
 
 _CASTS = "bfloat16 bool byte cast char double float half int long short type type_as"
 #: Methods that a tensor of a file answers as it is.

@@ -40,10 +40,9 @@ from .live import note_deferred
 from .modes import mode
 from .observer import Observer, is_captured, observing
 from .sized_recipes import Recorded
-from .storage import base_of, marked
+from .storage import as_new, base_of, gives_views, marked
 from .trace import user_line
 from .tracebacks import wraps_only
-from .views import as_new, gives_views
 
 #: They give a tensor itself where it is so already, else a value.
 _ITSELF_NAMES = "bfloat16 bool byte cast char double float half int long short type_as"

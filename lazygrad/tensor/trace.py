@@ -24,8 +24,8 @@ from .autocasting import autocasting
 from .file_values import in_memory
 from .names import own_names, renamed_arguments
 from .observer import observing
+from .storage import as_new, gives_views
 from .tracebacks import shorten, shows_all, wraps_only
-from .views import as_new, gives_views
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 

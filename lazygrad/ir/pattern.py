@@ -255,6 +255,9 @@ class PatternMatcher:
                 return after
         return None
 
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self.rules)
+
 
 def _rule(row: tuple[Any, ...], on: frozenset[DType] | None) -> Rule:
     before, after, *when = row

@@ -7,6 +7,7 @@ Those that make graphs of graphs, and `resolve`, are in `rewrite.py`; `toposort`
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from .args import Devices
@@ -107,7 +108,7 @@ def _device(node: UOp) -> Devices | None:
 
 #: Ops whose nodes say where they are.
 _SAY: dict[Ops, Callable[[UOp], Devices]] = {
-    Ops.DEVICE: lambda node: node.arg,
-    Ops.MULTI: lambda node: node.arg.devices,
+    Ops.DEVICE: attrgetter("arg"),
+    Ops.MULTI: attrgetter("arg.devices"),
     Ops.COPY: lambda node: node.src[-1].arg,
 }

@@ -69,7 +69,7 @@ def ops_on(rows: PatternMatcher, dtype: DType) -> frozenset[Ops]:
     """The ops for which a table has a row on this type of number."""
     return frozenset(
         op
-        for row in rows.rules
+        for row in rows
         if all(types is None or dtype in types for types in (row.on, row.before.dtypes))
         for op in row.before.ops or ()
     )

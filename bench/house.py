@@ -91,8 +91,7 @@ KEY_ENCODERS = {
     "kernels": "lazygrad.codegen.graph_rows",
 }
 GROWTH_LEARNERS = {
-    "sizes of graphs, methods and launches": "lazygrad.schedule.keys.growth",
-    "sizes of captured calls": "lazygrad.jit.size_families",
+    "sizes of graphs, methods, launches and captures": "lazygrad.schedule.keys.growth",
 }
 COST_UNITS = {
     "operations": "lazygrad.schedule.place.placement",

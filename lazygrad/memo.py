@@ -49,7 +49,7 @@ class Memo(dict[K, V]):
         number = hash(key)
         times = self._met.get(number, 0) + 1
         if times < self.due:
-            if len(self._met) >= MOST_MET:
+            if len(self._met) >= MOST_COUNTED:
                 self._met.clear()
             self._met[number] = times
             return False
@@ -63,7 +63,7 @@ class Memo(dict[K, V]):
 
 
 #: So many structures that are not due yet are remembered.
-MOST_MET = 4096
+MOST_COUNTED = 4096
 
 
 def forget_all() -> None:

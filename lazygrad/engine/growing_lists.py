@@ -26,8 +26,6 @@ from ..shape.sizes import prod, vmax
 
 #: Bytes of data from the host that are copied before a list runs.
 MOST_COPIED_BYTES = 1 << 16
-#: A list is made of so many sizes.
-MOST_MET = 3
 
 
 class Graph(Protocol):
@@ -81,7 +79,7 @@ def find(graph: Graph) -> tuple[Growing, Sizes] | None:
         return None
     family = _families.get(graph.shape)
     if family is None:
-        family = _families.keep(graph.shape, Family(MOST_MET))
+        family = _families.keep(graph.shape, Family())
     return family, tuple(sizes)
 
 

@@ -1,11 +1,11 @@
 """Captures of a jit for many sizes: of calls whose arguments differ in one size, the third is captured so.
 
-A family is calls with arguments of one structure whose shapes are equal but for one number, which may stand
-at several places. Beside the capture of its third number there is one with a Variable in these places, from
-2 (an axis of one element broadcasts, and `squeeze` drops it) to the next power of two. Where anything is
-written, or a gradient or a random number is involved, this is not tried. What a family computes is believed
-when it was right twice: in the capture, against that of the one size, and at the first other size, against
-the plain function.
+Calls whose arguments have one structure are a family (`schedule/keys/growth.py`), as graphs are. Where one
+number alone grows, at one or several places of their shapes, there is beside the capture of its third value
+one with a Variable in these places, from 2 on (an axis of one element broadcasts, and `squeeze` drops it).
+Where anything is written, or a gradient or a random number is involved, this is not tried. What a capture for
+many sizes computes is believed when it was right twice: in the capture, against that of the one size, and at
+the first other size, against the plain function.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import Any
 
 from ..config import DEBUG
 from ..ir.uop import Variable
+from ..memo import Memo
 from ..report.terminal import show
+from ..schedule.keys.growth import LINE, Family, Growth, Sizes
 from ..tensor import Tensor
 from .captured import Captured
 from .errors import Changed, Mismatch
@@ -27,124 +29,93 @@ from .symbolic_tensors import agree, stand_for, with_number_size, with_variable_
 
 #: The least size that a Variable stands for, and the name of the Variable.
 LEAST, NAME = 2, "jit_size"
-#: So many captures of one family are kept, for different values of what else the function reads.
+#: So many captures of one growth are kept, for different values of what else the function reads.
 MAX_CAPTURES = 4
-
-#: (shape, dtype, device) of each tensor among the arguments
-Signature = tuple[tuple[tuple[Any, ...], Any, Any], ...]
-#: (number of a tensor, axis)
-Places = tuple[tuple[int, int], ...]
+#: So many structures of arguments are known to one jit.
+MOST_FAMILIES = 64
 
 
-class Family:
-    """Calls that differ in the size at `places` only; elsewhere they are like `signature`."""
+class Sized:
+    """Captures of calls that differ in the size at `growing_axes` (number of a tensor, axis) only.
 
-    def __init__(self, signature: Signature, places: Places, most: int) -> None:
-        self.signature, self.growing_axes, self.most = signature, places, most
-        self.variable = Variable(NAME, LEAST, most)
+    sizes    those of its captures, which say nothing new        trusted  whether they were right for another
+    """
+
+    def __init__(self, signature: Sequence[Any], growth: Growth) -> None:
+        axes = [(number, axis) for number, (shape, *_) in enumerate(signature) for axis in range(len(shape))]
+        pairs = zip(axes, growth.polynomials, strict=True)
+        self.growing_axes = [place for place, polynomial in pairs if polynomial == LINE]
+        self.most, self.variable = growth.most, Variable(NAME, LEAST, growth.most)
         self.captures: list[Captured] = []
         self.trusted = False
-        self._known: dict[Any, View] = {}
-        #: the sizes of its captures, which say nothing new
         self.sizes: set[int] = set()
+        self._known: dict[Any, View] = {}
 
-    def size_of(self, arguments: Sequence[Tensor]) -> int | None:
-        """The size of a call, where it is one of the family."""
-        if len(arguments) != len(self.signature):
-            return None
-        size: Any = None
-        for (number, tensor), (shape, dtype, device) in zip(
-            enumerate(arguments), self.signature, strict=True
-        ):
-            now = tensor.shape
-            if (
-                tensor.requires_grad
-                or len(now) != len(shape)
-                or tensor.dtype is not dtype
-                or tensor.device != device
-            ):
-                return None
-            for axis, (was, length) in enumerate(zip(shape, now, strict=True)):
-                if (number, axis) not in self.growing_axes:
-                    if length is not was and length != was:
-                        return None
-                elif size is None:
-                    size = length
-                elif length != size:
-                    return None
-        return size if type(size) is int and LEAST <= size <= self.most else None
-
-    def sized(self, arguments: Sequence[Tensor], size: int) -> list[Tensor]:
-        """The call's tensors with the Variable in their shapes."""
+    def arguments(self, tensors: Sequence[Tensor], size: int) -> list[Tensor]:
+        """The tensors of a call with the Variable in their shapes."""
         bind = self.variable.bind(size)
         return [
             with_variable_size(tensor, axes, bind, self.most, self._known)
             if (axes := [axis for n, axis in self.growing_axes if n == number])
             else tensor
-            for number, tensor in enumerate(arguments)
+            for number, tensor in enumerate(tensors)
         ]
 
 
 class Families:
-    """The families of one jit; `name` is that of its function."""
+    """What one jit has captured for many sizes; `name` is that of its function."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._families: list[Family] = []
-        self._refused: set[tuple[Any, Places]] = set()
+        #: by what arguments have in common; None of a growth for which the function does something else
+        self._families: Memo[Any, Family[Sized | None]] = Memo(MOST_FAMILIES)
 
     # *** replays
 
     def replay(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], plain: Callable[..., Any]
     ) -> tuple[Captured, Any] | None:
-        """The capture of a family and its results, where one is of this call; `plain` runs the function."""
+        """The capture for many sizes and its results, where there is one of this call; `plain` runs the
+        function.
+        """
         if not self._families:
             return None
         nest = Nest((args, kwargs), _always)
-        if nest.has_objects:
+        if nest.has_objects or any(tensor.requires_grad for tensor in nest.tensors):
             return None
-        for family in self._families[:]:
-            size = family.size_of(nest.tensors)
-            if size is None or (size in family.sizes and not family.trusted):
+        key, sizes = _split([(tensor.shape, tensor.dtype, tensor.device) for tensor in nest.tensors])
+        family = self._families.get(key)
+        found = None if family is None else family.find(sizes)
+        if family is None or found is None:
+            return None
+        growth, size, sized = found
+        if sized is None or size < LEAST or (size in sized.sizes and not sized.trusted):
+            return None
+        given, named = nest.build(sized.arguments(nest.tensors, size))
+        for captured in sized.captures:
+            call = Call()
+            try:
+                captured.match(given, named, call)
+            except (Changed, Mismatch):
                 continue
-            given, named = nest.build(family.sized(nest.tensors, size))
-            for captured in family.captures:
-                call = Call()
-                try:
-                    captured.match(given, named, call)
-                except (Changed, Mismatch):
-                    continue
-                result = None if family.trusted else plain(args, kwargs)
-                made = self._run(family, captured, call, size)
-                if family.trusted:
-                    if made is None:
-                        break
-                    return captured, captured.build(made)
-                if made is not None:
-                    self._judge(family, made, result, size)
-                return captured, result
+            result = None if sized.trusted else plain(args, kwargs)
+            try:
+                made = captured.results(call, NAME)
+            except Exception as error:  # whatever it is: the capture of this size says it, if it is true
+                self._refuse(family, growth, f"size {size} raised {type(error).__name__}: {error}")
+                return (captured, result) if not sized.trusted else None
+            if sized.trusted:
+                return captured, captured.build(made)
+            if _agree(made, result):
+                sized.trusted = True
+            else:
+                self._refuse(family, growth, f"the symbolic capture gives other results for size {size}")
+            return captured, result
         return None
 
-    def _run(self, family: Family, captured: Captured, call: Call, size: int) -> list[Tensor] | None:
-        try:
-            return captured.results(call, NAME)
-        except Exception as error:  # whatever it is: the capture of this size says it, if it is true
-            self._drop(family, f"size {size} raised {type(error).__name__}: {error}")
-            return None
-
-    def _judge(self, family: Family, made: list[Tensor], result: Any, size: int) -> None:
-        """Compare the family with the plain results of the first other size."""
-        if _agree(made, result):
-            family.trusted = True
-        else:
-            self._drop(family, f"the symbolic capture gives other results for size {size}")
-
-    def _drop(self, family: Family, why: str) -> None:
-        """One capture for each size, from here on."""
-        if family in self._families:
-            self._families.remove(family)
-        self._refused.add((_fixed(family.signature, family.growing_axes), family.growing_axes))
+    def _refuse(self, family: Family[Sized | None], growth: Growth, why: str) -> None:
+        """One capture for each size of a growth, from here on."""
+        family.keep(growth, None)
         if DEBUG >= 1:
             show(f"JIT keeps a capture for each size of {self.name}: {why.splitlines()[0]}")
 
@@ -169,89 +140,60 @@ class Families:
         nest = Nest((args, kwargs), _always)
         if nest.has_objects or len(nest.tensors) != len(captured.specs):
             return
-        found: dict[Places, set[int]] = {}
-        for other in others:
-            where = _one_size(other.signature, captured.signature)
-            if where is not None:
-                found.setdefault(where[0], set()).add(where[1])
-        for places, sizes in found.items():
-            number, axis = places[0]
-            size: Any = captured.signature[number][0][axis]
-            key = _fixed(captured.signature, places), places
-            if len(sizes) < 2 or size < LEAST or key in self._refused:
-                continue
-            family = next(
-                (
-                    f
-                    for f in self._families
-                    if f.growing_axes == places and f.size_of(nest.tensors) is not None
-                ),
-                None,
-            )
-            if family is None:
-                most = 1 << (max(size, *sizes) - 1).bit_length()
-                family = Family(captured.signature, places, most)
-            if len(family.captures) < MAX_CAPTURES:
-                self._capture_family(family, args, kwargs, nest, captured, size, result, capture)
+        key, sizes = _split(captured.signature)
+        alike = [split[1] for other in others if (split := _split(other.signature))[0] == key]
+        family = self._families.get(key) or self._families.keep(key, Family())
+        if family.find(sizes) is None:
+            _learn(family, captured.signature, sizes, alike)
+        found = family.find(sizes)
+        if found is None:
             return
-
-    def _capture_family(
-        self,
-        family: Family,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        nest: Nest,
-        captured: Captured,
-        size: int,
-        result: Any,
-        capture: Callable[..., Any],
-    ) -> None:
+        growth, size, sized = found
+        if sized is None or size < LEAST or len(sized.captures) == MAX_CAPTURES:
+            return
+        if sum(growth.number(other) is not None for other in alike) < 2:  # with what else it reads
+            return
         try:
             captured.match(args, kwargs, Call())
         except (Changed, Mismatch):  # it changes what it reads: running it once more is not for us to do
             return
-        instead: list[tuple[Tensor, weakref.ref[Tensor]]] = []
         try:
-            got, made = _captured(family, nest, size, instead, capture)
-            results = [with_number_size(tensor, NAME, size) for tensor in Nest(got, _never).tensors]
+            results, made = _captured(sized, nest, size, capture)
         except Exception as error:  # whatever the function cannot do with a symbolic size
-            self._drop(family, str(error) or type(error).__name__)
+            self._refuse(family, growth, str(error) or type(error).__name__)
             return
-        finally:
-            for tensor, ref in instead:
-                kept = ref()
-                if kept is not None:  # the function put its argument somewhere
-                    stand_for(kept, tensor)
         if made is None or not made.is_sizeable() or made.reads_value(NAME):
-            self._drop(family, "it does something else for another size")
+            self._refuse(family, growth, "it does something else for another size")
         elif not _agree(results, result):
-            self._drop(family, "the symbolic capture gives other results")
+            self._refuse(family, growth, "the symbolic capture gives other results")
         else:
-            if not family.captures:
-                self._families.append(family)
-            family.captures.append(made)
-            family.sizes.add(size)
-            family.trusted = False
+            sized.captures.append(made)
+            sized.sizes.add(size)
+            sized.trusted = False
             if DEBUG >= 1:
-                name = captured.specs[family.growing_axes[0][0]].name
-                show(
-                    f"JIT captured {self.name} for {name} of sizes from {LEAST} to {family.most} "
-                    f"in axis {family.growing_axes[0][1]}"
-                )
+                number, axis = sized.growing_axes[0]
+                sizes_text = f"sizes from {LEAST} to {sized.most} in axis {axis}"
+                show(f"JIT captured {self.name} for {captured.specs[number].name} of {sizes_text}")
 
 
 def _captured(
-    family: Family,
-    nest: Nest,
-    size: int,
-    instead: list[tuple[Tensor, weakref.ref[Tensor]]],
-    capture: Callable[..., Any],
-) -> tuple[Any, Captured | None]:
-    """The results and the capture of a family; `instead` gets what stood for the tensors of the call."""
-    sized = family.sized(nest.tensors, size)
-    pairs = zip(nest.tensors, sized, strict=True)
-    instead += [(tensor, weakref.ref(other)) for tensor, other in pairs if other is not tensor]
-    return capture(*nest.build(sized))  # type: ignore[no-any-return]
+    sized: Sized, nest: Nest, size: int, capture: Callable[..., Any]
+) -> tuple[list[Tensor], Captured | None]:
+    """The results of a call with the Variable in the place of its size, and their capture."""
+    arguments = sized.arguments(nest.tensors, size)
+    pairs = zip(nest.tensors, arguments, strict=True)
+    instead = [(tensor, weakref.ref(other)) for tensor, other in pairs if other is not tensor]
+    given = nest.build(arguments)
+    del arguments, pairs  # what the function keeps of them is told by their references
+    try:
+        got, made = capture(*given)
+        return [with_number_size(tensor, NAME, size) for tensor in Nest(got, _never).tensors], made
+    finally:
+        del given
+        for tensor, ref in instead:
+            held = ref()
+            if held is not None:  # the function put its argument somewhere
+                stand_for(held, tensor)
 
 
 def _never(tensor: Tensor) -> bool:
@@ -267,28 +209,22 @@ def _agree(made: list[Tensor], result: Any) -> bool:
     return len(made) == len(expected) and all(map(agree, made, expected))
 
 
-def _one_size(one: Signature, other: Signature) -> tuple[Places, int] | None:
-    """Where two signatures differ, and the size of the first there; None where not in one size alone."""
-    if len(one) != len(other):
-        return None
-    axes_that_grow: list[tuple[int, int]] = []
-    pairs: set[tuple[Any, Any]] = set()
-    for number, ((shape, *rest), (shape_now, *rest_now)) in enumerate(zip(one, other, strict=True)):
-        if len(shape) != len(shape_now) or rest != rest_now:
-            return None
-        for axis, sizes in enumerate(zip(shape, shape_now, strict=True)):
-            if sizes[0] is not sizes[1] and sizes[0] != sizes[1]:
-                axes_that_grow.append((number, axis))
-                pairs.add(sizes)
-    if len(pairs) != 1:
-        return None
-    was, now = pairs.pop()
-    return (tuple(axes_that_grow), was) if type(was) is int and type(now) is int else None
+def _split(signature: Sequence[Any]) -> tuple[Any, Sizes]:
+    """What tensors (shape, dtype, device) have in common with those of other sizes, and their sizes."""
+    key = [
+        (tuple([None if type(size) is int else size for size in shape]), *rest) for shape, *rest in signature
+    ]
+    return tuple(key), tuple([size for shape, *_ in signature for size in shape if type(size) is int])
 
 
-def _fixed(signature: Signature, places: Places) -> Any:
-    """A signature without what changes in a family."""
-    return tuple(
-        (tuple(None if (number, axis) in places else size for axis, size in enumerate(shape)), dtype, device)
-        for number, (shape, dtype, device) in enumerate(signature)
-    )
+def _learn(family: Family[Sized | None], signature: Any, sizes: Sizes, alike: Sequence[Sizes]) -> None:
+    """Learn how sizes grow that are alike; where that is otherwise than one number does, it is left alone."""
+    for other in reversed(alike):
+        family.meet(other)
+    growth = family.learn(sizes)
+    if growth is None or not all(
+        p == LINE or (p is not None and p[:2] == (0, 0)) for p in growth.polynomials
+    ):
+        return
+    refused = any(made is None and each.polynomials == growth.polynomials for each, made in family.known)
+    family.keep(growth, None if refused else Sized(signature, growth))

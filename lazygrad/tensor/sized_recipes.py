@@ -24,8 +24,6 @@ from ..schedule.keys.structure import MOST_WHOLE
 from ..shape.recipe import Recipe
 from ..shape.rules import shape_of, shape_or_none
 
-#: Of each family so many numbers are known that it came with.
-MOST_MET = 24
 #: A recipe is compared with what the method makes at so many numbers between the ends, of all remainders:
 #: a method may do another thing for some sizes.
 SAMPLES = 9
@@ -359,7 +357,7 @@ def _family_of(signature: Sequence[Any]) -> tuple[Family[_Known], Sizes]:
     key, numbers = split_sizes(signature)
     family = _families.get(key)
     if family is None:
-        family = _families.keep(key, Family(MOST_MET))
+        family = _families.keep(key, Family())
     return family, numbers
 
 

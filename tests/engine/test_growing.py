@@ -333,7 +333,7 @@ def test_sizes_that_grow_leave_nothing_behind(monkeypatch):
 
 def test_a_list_is_made_of_three_sizes_where_threads_have_met_more():
     planned = growth.Growth([(0, 1, 0)], 0, (5, 6, 7), 1, 64)
-    family: growth.Family[None] = growth.Family(3)
+    family: growth.Family[None] = growth.Family()
     for n in (4, 5, 6, 7):
         family.meet((n, 4 * n), (planned, n))
     found = family.learn_planned((8, 32), planned, 8)
@@ -346,6 +346,6 @@ def test_a_list_is_made_of_three_sizes_where_threads_have_met_more():
 
 def test_a_list_of_one_number_is_made_of_no_three():
     planned = growth.Growth([(0, 1, 0)], 0, (5, 6, 7), 1, 64)
-    family: growth.Family[None] = growth.Family(3)
+    family: growth.Family[None] = growth.Family()
     assert all(family.learn_planned((5, size), planned, 5) is None for size in (1, 2, 3))
     assert family.failed == 0

@@ -1,7 +1,7 @@
 """Sizes that grow: from the third thing on that differs from two others in one size only, one thing is made
-for many sizes at once: a plan of a graph, a recipe of a method, a list of kernels. What begins with 1 has
-another structure there (an axis of one element is not expanded, nor summed): so a plan takes 3 after 2 for
-the third.
+for many sizes at once: a plan of a graph, a recipe of a method, a list of kernels, a capture. What begins
+with 1 has another structure there (an axis of one element is not expanded, nor summed): so a plan takes 3
+after 2 for the third.
 
 A *growth* says how the sizes of a structure follow from one number, each as a polynomial of it with whole
 coefficients: n, 4n, n + 1, n². It is worked out from three rows of sizes, or guessed from two; what has a
@@ -10,8 +10,8 @@ is one for twice as many.
 
 A *family* is what has one structure. It learns growths from the sizes that it is met with, and keeps what was
 made for each. Everybody who learns sizes has families: `kernelize.py` for graphs that are planned,
-`tensor/sized_recipes.py` for calls of methods, `engine/growing_lists.py` for graphs that are launched, and
-`engine/call_lists.py` for graphs of calls.
+`tensor/sized_recipes.py` for calls of methods, `engine/growing_lists.py` for graphs that are launched,
+`engine/call_lists.py` for graphs of calls, and `jit/size_families.py` for captures.
 """
 
 from __future__ import annotations
@@ -34,11 +34,14 @@ NEAR = 3
 STAYS = 3
 #: A family keeps what was made for so many growths, and is left alone once it has failed so often.
 MOST_KNOWN, MOST_FAILED = 32, 3
-#: So many sizes of a graph are remembered.
-MOST_MET = 6
+#: So many sizes of a family are remembered: layers that are alike but for their sizes come in turn, and each
+#: is to meet its own sizes of before.
+MOST_MET = 24
 
 #: A polynomial: the coefficients of n², n and 1.
 Polynomial = tuple[int, int, int]
+#: That of the number itself.
+LINE: Polynomial = (0, 1, 0)
 Sizes = tuple[int, ...]
 
 
@@ -109,14 +112,14 @@ class Family(Generic[X]):
     Threads share it: lists and dicts are replaced, never changed.
     """
 
-    __slots__ = ("_most_met", "_times", "failed", "guessed", "known", "last", "met")
+    __slots__ = ("_times", "failed", "guessed", "known", "last", "met")
 
-    def __init__(self, most_met: int) -> None:
+    def __init__(self) -> None:
         self.known: list[tuple[Growth, X]] = []
         self.met: dict[Sizes, tuple[Growth, int] | None] = {}
         self.last: Sizes = ()
         self.failed, self.guessed = 0, False
-        self._most_met, self._times = most_met, 0
+        self._times = 0
 
     def stays(self, sizes: Sizes) -> bool:
         """Note that sizes come; whether they have come so often in a row that they do not grow."""
@@ -139,7 +142,7 @@ class Family(Generic[X]):
 
     def meet(self, sizes: Sizes, planned: tuple[Growth, int] | None = None) -> None:
         """Remember sizes, and what they were planned with."""
-        self.met = dict([*self.met.items(), (sizes, planned)][-self._most_met :])
+        self.met = dict([*self.met.items(), (sizes, planned)][-MOST_MET:])
 
     def learn(self, sizes: Sizes, free: frozenset[int] = frozenset()) -> Growth | None:
         """How sizes for which nothing is made follow from a number: as those of a known growth, beyond its
@@ -171,18 +174,15 @@ class Family(Generic[X]):
         if len(rows) < 3 or self.failed >= MOST_FAILED:
             return None
         self.met = {}
-        numbers = list(rows)
-        columns = list(zip(*rows.values(), strict=True))
+        numbers = list(rows)[-3:]  # threads may have met more
+        columns = list(zip(*[rows[number] for number in numbers], strict=True))
         polynomials = _fitted(numbers, columns)
-        if polynomials is None or _LINE not in polynomials:
+        if polynomials is None or LINE not in polynomials:
             self.failed += 1
             return None
-        base = polynomials.index(_LINE)
+        base = polynomials.index(LINE)
         return Growth(polynomials, base, tuple(sorted(numbers)), growth.least, growth.most)
 
-
-#: The number itself.
-_LINE: Polynomial = (0, 1, 0)
 
 # *** graphs that are planned
 
@@ -194,7 +194,7 @@ def growth_of(graph: Structure) -> tuple[Growth, int] | None:
     key, sizes, free = graph.without_sizes(), tuple(graph.sizes), frozenset(graph.free)
     family = _families.get(key)
     if family is None:
-        family = _families.keep(key, Family(MOST_MET))
+        family = _families.keep(key, Family())
     last = family.last
     if family.stays(sizes):
         return None

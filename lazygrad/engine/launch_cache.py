@@ -17,7 +17,7 @@ graph that is made of them is kept for it too (`call_lists.py`), and from then o
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..config import CACHELEVEL, CHECK, DEBUG, POISON, Decided, flags_state
@@ -213,10 +213,11 @@ class _Graph:
         if writes:
             order, written = graph.order, set[UOp]()
             others: list[int] = []
-            while written != (ended := graph._ended()):  # what joins may write too
-                written, first = ended, len(order)
-                others = []
-                for base in _reading(written, pending):
+            held = dict.fromkeys(base for value in pending() for base in open_or_planned(latest(value)))
+            while ended := graph._ended() - written:  # what joins may write too
+                written, first = written | ended, len(order)
+                for base in _reading(ended, held):
+                    del held[base]
                     place = wanted.get(base)
                     if place is None:
                         place = wanted[base] = len(order)
@@ -301,16 +302,15 @@ class _Graph:
         return {effective(node.src[0]) for node in self.writes}
 
 
-def _reading(ended: set[UOp], pending: Pending) -> list[UOp]:
-    """The values that somebody holds, not computed yet, above any of these versions of memory."""
+def _reading(ended: set[UOp], held: Iterable[UOp]) -> list[UOp]:
+    """The values, held and not computed yet, above any of these versions of memory."""
     above = set(ended)
     roots_only: set[UOp] = set()  # nodes that are above none
     found: list[UOp] = []
-    for value in pending():
-        for base in open_or_planned(latest(value)):
-            if base in above or _reaches(base, above, roots_only):
-                above.add(base)
-                found.append(base)
+    for base in held:
+        if base in above or _reaches(base, above, roots_only):
+            above.add(base)
+            found.append(base)
     return found
 
 

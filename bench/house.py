@@ -73,10 +73,9 @@ DECIDING = ["schedule", "codegen", "engine"]
 
 MEMO_LAYERS = {
     "recipes of methods": "lazygrad.tensor.recipes",
-    "recipes of growing sizes": "lazygrad.tensor.sized_recipes",
-    "calls that are put off": "lazygrad.engine.call_lists",
-    "launches": "lazygrad.engine.launch_cache",
-    "launches of growing sizes": "lazygrad.engine.growing_lists",
+    "recipes of growing sizes that were asked for last": "lazygrad.tensor.sized_recipes",
+    "launches, of graphs and of calls": "lazygrad.engine.launch_cache",
+    "growing sizes of all": "lazygrad.schedule.keys.growth",
     "plans": "lazygrad.schedule.kernelize",
     "steps of optimizers": "lazygrad.nn.optim.cached_step",
     "captures": "lazygrad.jit.stored",

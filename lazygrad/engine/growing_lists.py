@@ -16,10 +16,9 @@ from ..dtype import PtrDType
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import table_lock, uninterrupted
-from ..memo import Memo
 from ..schedule.graph.versions import effective, in_shape, version_on
 from ..schedule.kernels.items import ScheduleItem, create_schedule
-from ..schedule.keys.growth import Family, Growth, Sizes
+from ..schedule.keys.growth import Family, Growth, Sizes, family_of
 from ..shape.movement import forward_to
 from ..shape.rules import shape_of
 from ..shape.sizes import prod, vmax
@@ -55,7 +54,6 @@ class Ready(Protocol):
 Growing = Family[Ready]
 #: What has run: the growth and the number, and its list.
 Ran = tuple[Growth, int, Ready]
-_families: Memo[Any, Growing] = Memo(256)
 
 
 def find(graph: Graph) -> tuple[Growing, Sizes] | None:
@@ -77,10 +75,7 @@ def find(graph: Graph) -> tuple[Growing, Sizes] | None:
             return None
     if not _NUMBERS.issuperset(map(type, sizes)):
         return None
-    family = _families.get(graph.shape)
-    if family is None:
-        family = _families.keep(graph.shape, Family())
-    return family, tuple(sizes)
+    return family_of(graph.shape), tuple(sizes)
 
 
 _NUMBERS = frozenset((int,))

@@ -214,7 +214,7 @@ class _Graph:
             order, written = graph.order, set[UOp]()
             others: list[int] = []
             held = dict.fromkeys(base for value in pending() for base in open_or_planned(latest(value)))
-            while ended := graph._ended() - written:  # what joins may write too
+            while ended := {effective(node.src[0]) for node in graph.writes} - written:  # what joins may, too
                 written, first = written | ended, len(order)
                 for base in _reading(ended, held):
                     del held[base]
@@ -296,10 +296,6 @@ class _Graph:
                 self.writes.append(node)
                 writes = writes or "fresh" not in effective(src[0]).facts
         return writes if len(order) <= MOST_NODES else None
-
-    def _ended(self) -> set[UOp]:
-        """The versions of memory that its writes end."""
-        return {effective(node.src[0]) for node in self.writes}
 
 
 def _reading(ended: set[UOp], held: Iterable[UOp]) -> list[UOp]:

@@ -19,7 +19,7 @@ from ..ir.ops import SIZED, Ops
 from ..ir.uop import Row, UOp
 from ..memo import Memo
 from ..schedule.calls import Way, results_of
-from ..schedule.keys.growth import Family, Growth, Polynomial, Sizes, polynomial
+from ..schedule.keys.growth import Family, Growth, Polynomial, Sizes, family_of, polynomial
 from ..schedule.keys.structure import MOST_WHOLE
 from ..shape.recipe import Recipe
 from ..shape.rules import shape_of, shape_or_none
@@ -307,12 +307,8 @@ class _Known(NamedTuple):
     several: Callable[[Any], Any] | None
 
 
-#: Calls that differ in numbers only.
-_families: Memo[Any, Family[_Known]] = Memo(512)
 #: Signature → what was found last for it: layers that are alike ask one after the other.
 _recent: Memo[Any, Way] = Memo(64)
-
-
 #: Stands for a number in a family. Not `int`, which is in a signature before the value of an argument: the
 #: bounds of a tensor are two numbers, as an argument would be.
 _NUMBER: Any = object()
@@ -340,10 +336,7 @@ def find(signature: tuple[Any, ...]) -> Way | None:
     recent = _recent.get(signature)
     if recent is not None:
         return recent
-    key, numbers = split_sizes(signature)
-    family = _families.get(key)
-    if family is None:
-        return None
+    family, numbers = _family_of(signature)
     found = family.find(numbers)
     if found is None:
         return None
@@ -355,10 +348,7 @@ def find(signature: tuple[Any, ...]) -> Way | None:
 def _family_of(signature: Sequence[Any]) -> tuple[Family[_Known], Sizes]:
     """The family of a signature, new if need be, and its numbers."""
     key, numbers = split_sizes(signature)
-    family = _families.get(key)
-    if family is None:
-        family = _families.keep(key, Family())
-    return family, numbers
+    return family_of(key), numbers
 
 
 def visit(signature: Sequence[Any]) -> None:

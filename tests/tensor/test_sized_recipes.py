@@ -11,10 +11,10 @@ from lazygrad.dtype import dtypes
 from lazygrad.ir.uop import UOp
 from lazygrad.memo import forget_all
 from lazygrad.schedule.graph.versions import new_buffer
+from lazygrad.schedule.keys import growth
 from lazygrad.shape.movement import shrink
 from lazygrad.shape.recipe import Recipe
 from lazygrad.shape.rules import shape_of
-from lazygrad.tensor import sized_recipes
 from lazygrad.tensor.sized_recipes import NotSized, SizedRecipe
 from lazygrad.tensor.storage import marked
 
@@ -61,7 +61,7 @@ def agrees(name: str, sizes: Iterable[int]) -> None:
     method = METHODS[name]
     for n in (2, 3, 4):
         method(n)
-    assert any(family.known for family in sized_recipes._families.values())
+    assert any(family.known for family in growth._families.values())
     for n in sizes:
         with Context(DEBUG=0):  # within it nothing is made by a recipe
             given: list[UOp] = []

@@ -17,7 +17,7 @@ made for each. Everybody who learns sizes has families: `kernelize.py` for graph
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ...ir.index import sint
 from ...ir.uop import UOp, Variable
@@ -184,17 +184,22 @@ class Family(Generic[X]):
         return Growth(polynomials, base, tuple(sorted(numbers)), growth.least, growth.most)
 
 
-# *** graphs that are planned
+#: Structure → its family. Those of graphs to plan, graphs to launch and calls of methods begin otherwise.
+_families: Memo[Any, Family[Any]] = Memo(2048)
 
-_families: Memo[object, Family[None]] = Memo(1024)
+
+def family_of(structure: Any) -> Family[Any]:
+    """The family of what has a structure, new if need be."""
+    return _families.get(structure) or _families.keep(structure, Family())
+
+
+# *** graphs that are planned
 
 
 def growth_of(graph: Structure) -> tuple[Growth, int] | None:
     """The growth that a graph belongs to, and its number; None where it has a plan of its own."""
     key, sizes, free = graph.without_sizes(), tuple(graph.sizes), frozenset(graph.free)
-    family = _families.get(key)
-    if family is None:
-        family = _families.keep(key, Family())
+    family: Family[None] = family_of(key)
     last = family.last
     if family.stays(sizes):
         return None
@@ -215,9 +220,7 @@ def refuse(graph: Structure, growth: Growth) -> None:
     """Each size of this structure gets a plan of its own from here on; or, if the growth was a guess, until
     three sizes say how they grow.
     """
-    family = _families.get(graph.without_sizes())
-    if family is None:
-        return
+    family: Family[None] = family_of(graph.without_sizes())
     family.known, family.guessed = [], True
     if len(growth.known_sizes) == 3:
         family.failed, family.met = MOST_FAILED, {}

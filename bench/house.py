@@ -72,20 +72,18 @@ EXTENSIONS = ["direct", "gpu", "oracle", "sharding", "renderer", "target", "devi
 DECIDING = ["schedule", "codegen", "engine"]
 
 MEMO_LAYERS = {
-    "recipes of methods": "lazygrad.tensor.recipes",
+    "recipes of methods, gradients, draws and steps": "lazygrad.shape.recipe",
     "recipes of growing sizes that were asked for last": "lazygrad.tensor.sized_recipes",
     "launches, of graphs and of calls": "lazygrad.engine.launch_cache",
     "growing sizes of all": "lazygrad.schedule.keys.growth",
     "plans": "lazygrad.schedule.kernelize",
-    "steps of optimizers": "lazygrad.nn.optim.cached_step",
     "captures": "lazygrad.jit.stored",
 }
 KEY_ENCODERS = {
     "graphs that are planned": "lazygrad.schedule.keys.structure",
     "graphs that are launched": "lazygrad.engine.launch_cache",
     "graphs that are differentiated": "lazygrad.gradient.again",
-    "signatures of methods": "lazygrad.tensor.recipes",
-    "steps of optimizers": "lazygrad.nn.optim.cached_step",
+    "signatures of methods and of steps": "lazygrad.tensor.recipes",
     "captured functions": "lazygrad.jit.structure",
     "kernels": "lazygrad.codegen.graph_rows",
 }

@@ -14,15 +14,9 @@ from ..config import flags_state
 from ..dtype import const_bits
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..memo import Memo
 from ..shape.movement import below_movement
-from ..shape.recipe import MOST_ROWS, ONE_OF_A_KIND, Recipe
+from ..shape.recipe import MOST_ROWS, ONE_OF_A_KIND, Recipe, learned
 from .walk import gradient
-
-#: A structure gets its recipe when it is met so often.
-MEETINGS = 3
-#: Structure → (its recipe, the places of the targets that have a gradient); None where it has none.
-_cached: Memo[Any, tuple[Recipe, list[int]] | None] = Memo(128, MEETINGS)
 
 
 def gradient_again(root: UOp, grad: UOp, targets: Iterable[UOp], order: Sequence[UOp]) -> dict[UOp, UOp]:
@@ -31,10 +25,10 @@ def gradient_again(root: UOp, grad: UOp, targets: Iterable[UOp], order: Sequence
     key = _structure(grad, targets, order)
     if key is None:
         return gradient(root, grad, targets, order)
-    known = _cached.get(key, _ABSENT)
+    known = learned.get(key, _ABSENT)
     if known is _ABSENT:
         found = gradient(root, grad, targets, order)
-        if _cached.is_due(key):
+        if learned.is_due(key):
             _keep(key, found, grad, order)
         return found
     if known is None:
@@ -55,7 +49,7 @@ def _structure(grad: UOp, targets: Sequence[UOp], order: Sequence[UOp]) -> tuple
     if overlay or len(order) > MOST_ROWS or below_movement(grad).op is not Ops.CONST:
         return None
     number: dict[UOp, int] = {}
-    rows: list[Any] = [changes, grad]
+    rows: list[Any] = [gradient, changes, grad]
     describe = rows.extend
     for node in order:
         op, arg, src = node.op, node.arg, node.src
@@ -76,7 +70,7 @@ def _structure(grad: UOp, targets: Sequence[UOp], order: Sequence[UOp]) -> tuple
 def _keep(key: Any, found: dict[UOp, UOp], grad: UOp, order: Sequence[UOp]) -> None:
     recipe = Recipe.of(list(found.values()), [*order, grad])
     if recipe is None or recipe.checks:
-        _cached.keep(key, None)
+        learned.keep(key, None)
         return
     number = {node: place for place, node in enumerate(order)}
-    _cached.keep(key, (recipe, [number[target] for target in found]))
+    learned.keep(key, (recipe, [number[target] for target in found]))

@@ -8,10 +8,12 @@ that the same calls would make, since equal nodes are one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import Row, UOp, make_all, toposort
 from ..ir.walks import device_of
+from ..memo import Memo
 from .movement import forward_to
 from .rules import shape_or_none
 
@@ -21,6 +23,11 @@ ONE_OF_A_KIND = frozenset(
 )
 #: Graphs of more nodes are made by the calls, as ever.
 MOST_ROWS = 4096
+#: What is made again is recorded when it is met so often.
+MEETINGS = 3
+#: What something follows from (a method and its signature, a graph that is differentiated, an optimizer's
+#: step) → what makes it by a recipe; None where there is none. What each begins with tells them apart.
+learned: Memo[Any, Any] = Memo(2048, MEETINGS)
 
 
 class Recipe:

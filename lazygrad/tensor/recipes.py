@@ -18,6 +18,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..config import flags_state
@@ -32,7 +33,7 @@ from ..schedule.calls import DEFERRED, Call, Way, plain
 from ..schedule.graph.reports import Site
 from ..schedule.graph.versions import device_name, new_buffer
 from ..shape.movement import reshape
-from ..shape.recipe import Recipe
+from ..shape.recipe import Recipe, learned
 from ..shape.rules import shape_of
 from . import sized_recipes
 from .indexing.addresses import with_origin
@@ -63,11 +64,6 @@ _CUTTING_NAMES = """
 """
 _CUTTING = frozenset(_CUTTING_NAMES.split())
 
-#: A signature gets its recipe when it is met so often.
-MEETINGS = 3
-#: Signature → how its results are made; None where it has no recipe.
-_cached: Memo[Any, Way | None] = Memo(2048, MEETINGS)
-
 BUFFER, RESHAPE = Ops.BUFFER, Ops.RESHAPE  # plain names: every argument asks for them
 
 
@@ -93,7 +89,7 @@ def _valued(compute: Callable[..., Any], tensor: type, makes_new: bool) -> Calla
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         nodes: list[UOp] = []
         signature = _signature(name, args, kwargs, tensor, nodes)
-        way = _cached.get(signature, _ABSENT)
+        way = learned.get(signature, _ABSENT)
         if not way:
             new = signature if way is _ABSENT else None
             way = sized_recipes.find(new) if new is not None and _first.get(name, _ABSENT) is None else None
@@ -138,7 +134,7 @@ def _looking(compute: Callable[..., Any], tensor: type) -> Callable[..., Any]:
         signature = _signature(name, args, kwargs, tensor, nodes)
         if len(nodes) > 1:
             return by_indices(*args, **kwargs)
-        way = _cached.get(signature, _ABSENT)
+        way = learned.get(signature, _ABSENT)
         if not way:
             new = signature if way is _ABSENT else None
             if is_value and new is not None and _first.get(name, _ABSENT) is None:
@@ -234,7 +230,7 @@ def _signature(
     key: list[Any] = [name, changes, str(modes), defaults["float"], defaults["int"]]
     for value in args:
         kind = type(value)
-        if kind in _PLAIN:  # as `_describe` has it
+        if kind in _PLAIN:  # as `describe` has it
             key += (kind, value)
             continue
         if kind is tensor:
@@ -248,68 +244,76 @@ def _signature(
             base = node.src[0] if node.op is RESHAPE else node
             if (
                 "form" in facts and base.op is BUFFER and "forwarded_to" not in base.facts
-            ):  # as `_describe` finds
+            ):  # as `_describe_tensor` finds
                 if value._storage is not None:
                     value._storage.known = True
                 same = nodes.index(node) if node in nodes else None
                 nodes.append(node)
                 key += (facts["form"], value._requires_grad, same)
                 continue
-        if not _describe(value, tensor, key, nodes):
+            if not _describe_tensor(tensor, key, nodes, value):
+                return None
+        elif not describe(value, key, partial(_describe_tensor, tensor, key, nodes)):
             return None
     for word, value in kwargs.items():
         key.append(word)
-        if not _describe(value, tensor, key, nodes):
+        if not describe(value, key, partial(_describe_tensor, tensor, key, nodes)):
             return None
     return tuple(key) if nodes else None
 
 
-def _describe(value: Any, tensor: type, parts: list[Any], nodes: list[UOp]) -> bool:
+def describe(value: Any, parts: list[Any], of_tensor: Callable[[Any], bool]) -> bool:
+    """Add what a plain value is: numbers, names, slices, and lists of these and of tensors, which `of_tensor`
+    adds. False for anything else.
+    """
     kind = type(value)
-    if kind is tensor:
-        node = value._deferred()
-        if node is None:
-            node = value.uop
-        facts = node.facts
-        shape, device = facts.get("shape"), facts.get("device")
-        if shape is None or type(device) is not str:
-            if not value._device_known():
-                return False
-            shape, device = shape_of(node), facts["device"]
-        if type(device) is not str:
-            return False
-        for size in shape:
-            if type(size) is not int:
-                return False
-        same = nodes.index(node) if node in nodes else None
-        nodes.append(node)
-        form = shape, node.dtype, device
-        if node.op is BUFFER or (node.op is RESHAPE and node.src[0].op is BUFFER):
-            facts["form"] = form
-        parts += (form, value._requires_grad, same)
-        known = _bounds(node)
-        if known is not None:
-            parts += known
-        return True
-    parts.append(kind)
-    if kind is float:
-        parts.append(value if value else str(value))  # two zeros are equal
-    elif kind in _PLAIN:
-        parts.append(value)
+    if kind in _PLAIN:
+        parts += (kind, value)
+    elif kind is float:
+        parts += (kind, value or str(value))  # two zeros are equal
     elif kind is tuple or kind is list:
+        parts.append(kind)
         if all(type(part) is int for part in value):
             parts += (len(value), *value)
             return True
         parts.append(str(len(value)))
-        for part in value:
-            if type(part) is tensor:
-                if not _describe(part, tensor, parts, nodes):
-                    return False
-            elif kind is list or not _describe_key(part, parts):
-                return False
+        return all(describe(part, parts, of_tensor) for part in value)
+    elif kind is slice:
+        parts += (slice, value.start, value.stop, value.step)
+        return all(part is None or type(part) is int for part in parts[-3:])
+    elif value is Ellipsis:
+        parts.append(value)
     else:
-        parts.pop()
-        return _describe_key(value, parts)
+        return of_tensor(value)
+    return True
+
+
+def _describe_tensor(tensor: Any, parts: list[Any], nodes: list[UOp], value: Any) -> bool:
+    if type(value) is not tensor:
+        return False
+    node = value._deferred()
+    if node is None:
+        node = value.uop
+    facts = node.facts
+    shape, device = facts.get("shape"), facts.get("device")
+    if shape is None or type(device) is not str:
+        if not value._device_known():
+            return False
+        shape, device = shape_of(node), facts["device"]
+    if type(device) is not str:
+        return False
+    for size in shape:
+        if type(size) is not int:
+            return False
+    same = nodes.index(node) if node in nodes else None
+    nodes.append(node)
+    form = shape, node.dtype, device
+    if node.op is BUFFER or (node.op is RESHAPE and node.src[0].op is BUFFER):
+        facts["form"] = form
+    parts += (form, value._requires_grad, same)
+    known = _bounds(node)
+    if known is not None:
+        parts += known
     return True
 
 
@@ -326,16 +330,6 @@ def _bounds(node: UOp) -> tuple[int, int] | None:
 
 #: What holds numbers of which nothing is known.
 _OF_ANY_NUMBERS = frozenset((Ops.BUFFER, Ops.COPY))
-
-
-def _describe_key(key: Any, parts: list[Any]) -> bool:
-    """What an index, or a part of one, is."""
-    kind = type(key)
-    if kind is slice:
-        parts += (slice, key.start, key.stop, key.step)
-        return all(part is None or type(part) is int for part in parts[-3:])
-    parts.append(key)
-    return key is None or key is Ellipsis or kind is int
 
 
 class NotRecorded(Exception):
@@ -466,11 +460,11 @@ def _is_first(signature: tuple[Any, ...]) -> bool:
 
 def _learn(method: _Method, signature: tuple[Any, ...], result: Any, sized: bool = True) -> None:
     """A call gave this result, and there was no recipe. `sized`: it may be one of those that grow."""
-    due = _cached.is_due(signature)
+    due = learned.is_due(signature)
     results = method.values(result)
     if results is None:
         if due:
-            _cached.keep(signature, None)
+            learned.keep(signature, None)
         return
     if sized and not due and _is_first(signature):
         return
@@ -478,6 +472,6 @@ def _learn(method: _Method, signature: tuple[Any, ...], result: Any, sized: bool
     if due:
         recorded = method.recorded()
         is_same = recorded is not None and recorded.recipe.makes(nodes) == made
-        _cached.keep(signature, recorded.way() if recorded is not None and is_same else None)
+        learned.keep(signature, recorded.way() if recorded is not None and is_same else None)
     elif sized:
         sized_recipes.note(signature, nodes, made, method.recorded)

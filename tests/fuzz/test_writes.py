@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lazygrad import Tensor
 from lazygrad.config import Context
 from lazygrad.engine import launch_cache
-from lazygrad.tensor import recipes
+from lazygrad.shape.recipe import learned
 
 from ..helpers import needs
 from .harness import fuzzed
@@ -40,13 +40,13 @@ def test_writes_on_python(program: Program, flags: dict[str, Any]) -> None:
 @given(programs(10))
 def test_writes_again_and_again(program: Program) -> None:
     """What is played often makes no nodes any more: methods have recipes, graphs of calls have lists."""
-    due = recipes._cached.due, launch_cache._ready.due
-    recipes._cached.due = launch_cache._ready.due = 2
+    due = learned.due, launch_cache._ready.due
+    learned.due = launch_cache._ready.due = 2
     try:
         for _ in range(6):
             Player("CPU", program.shapes).play(program)
     finally:
-        recipes._cached.due, launch_cache._ready.due = due
+        learned.due, launch_cache._ready.due = due
 
 
 @needs("clang")

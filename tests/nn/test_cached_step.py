@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from lazygrad import Tensor, nn
+from lazygrad.memo import forget_all
 from lazygrad.nn.optim import cached_step
 from lazygrad.nn.optim.optimizer import Optimizer
+from lazygrad.shape.recipe import learned
 
 OPTIMIZERS: dict[str, Callable[[list[Tensor]], Any]] = {
     "SGD": lambda params: nn.optim.SGD(params, lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True),
@@ -45,9 +47,13 @@ def values(params: Sequence[Tensor]) -> list[Any]:
     return [param.tolist() for param in params]
 
 
-def recipe_of(optimizer: Any) -> Any:
-    kept = cached_step._cached.get(optimizer)
-    return kept and kept.recipe
+@pytest.fixture(autouse=True)
+def _no_recipes() -> None:
+    forget_all()
+
+
+def learned_steps() -> list[Any]:
+    return [made for made in learned.values() if isinstance(made, cached_step._Step)]
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -55,8 +61,8 @@ def test_kept_steps_are_the_steps_of_the_formulas(name: str, monkeypatch: pytest
     params, others = parameters(), parameters()
     optimizer = OPTIMIZERS[name](params)
     train(optimizer, params, 7)
-    assert recipe_of(optimizer) is not None
-    monkeypatch.setattr(cached_step, "step", lambda optimizer, grads: False)
+    assert learned_steps()
+    monkeypatch.setattr(cached_step, "_memory", lambda optimizer: None)
     train(OPTIMIZERS[name](others), others, 7)
     assert values(params) == values(others)
 
@@ -69,8 +75,8 @@ def test_other_options_are_other_steps() -> None:
     for optimizer in (one, two):
         optimizer.param_groups[0]["weight_decay"] = 0.5
         optimizer.lr = 0.2
-    cached_step._cached.get(two).key = None  # type: ignore[union-attr]
     train(one, params, 1)
+    forget_all()
     train(two, others, 1)
     assert values(params) == values(others)
     before = values(params)
@@ -95,7 +101,7 @@ def test_a_class_of_ones_own_runs_its_formulas_each_time() -> None:
             (weight * weight).sum().backward()
             optimizer.step()
     assert weight.tolist() == [21.0]
-    assert recipe_of(optimizer) is None
+    assert not learned_steps()
 
 
 def test_values_read_before_a_kept_step_are_the_old_ones() -> None:
@@ -120,3 +126,13 @@ def test_a_step_that_is_only_made_under_a_condition_is_not_kept() -> None:
             (weight * 1.0).sum().backward()
             optimizer.step(only_if=Tensor(turn == 5))
     assert weight.tolist() == [0.5]
+
+
+def test_optimizers_of_equal_form_share_a_step() -> None:
+    """A recipe is of forms: which memory it is comes with each step."""
+    params, others = parameters(), parameters()
+    train(nn.optim.SGD(params, lr=0.1), params, 5)
+    (known,) = learned_steps()
+    train(nn.optim.SGD(others, lr=0.1), others, 5)
+    assert learned_steps() == [known]
+    assert values(params) == values(others)

@@ -18,7 +18,7 @@ from lazygrad.ir.ops import Ops
 from lazygrad.memo import forget_all
 from lazygrad.nn.optim import Adam
 from lazygrad.nn.state import get_parameters
-from lazygrad.tensor import recipes
+from lazygrad.shape.recipe import MEETINGS, learned
 
 Method = Callable[..., Tensor]
 
@@ -62,9 +62,9 @@ METHODS: dict[str, tuple[Method, Callable[[], tuple[Any, ...]]]] = {
 @pytest.mark.parametrize("name", METHODS)
 def test_a_recipe_makes_the_node_that_the_method_makes(name: str) -> None:
     method, arguments = METHODS[name]
-    for _ in range(recipes.MEETINGS):
+    for _ in range(MEETINGS):
         method(*arguments())
-    assert any(recipes._cached.values())
+    assert any(learned.values())
     given = arguments()
     by_recipe = method(*given)
     forget_all()
@@ -81,7 +81,7 @@ NAMES |= {"Tensor": Tensor, "nn": nn, "lazygrad": lazygrad, "math": math, "inf":
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_gives_the_same_however_often_it_is_run(name: str) -> None:
     given = set()
-    for _ in range(recipes.MEETINGS + 2):
+    for _ in range(MEETINGS + 2):
         said: list[str] = []
         Tensor.manual_seed(0)
         example = doctest.DocTestParser().get_doctest(EXAMPLES[name], dict(NAMES), name, None, None)
@@ -135,11 +135,11 @@ def test_forms_of_arguments_and_results(name: str) -> None:
     for turn in range(6):
         x = Tensor([[1.0 + turn, 2.0], [3.0, 5.0]]).realize()
         again = LISTED[name](x)
-        recipes_of_now, recipes._cached.due = dict(recipes._cached), 1 << 30
-        recipes._cached.clear()
+        recipes_of_now, learned.due = dict(learned), 1 << 30
+        learned.clear()
         assert LISTED[name](x).tolist() == again.tolist()
-        recipes._cached.due = recipes.MEETINGS
-        recipes._cached.update(recipes_of_now)
+        learned.due = MEETINGS
+        learned.update(recipes_of_now)
 
 
 def test_a_singular_matrix_is_told_however_often_others_were_inverted() -> None:
@@ -234,10 +234,10 @@ def _lines() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_lines")
 def test_nodes_of_a_recipe_have_the_line_of_their_call() -> None:
-    for _ in range(recipes.MEETINGS + 1):
+    for _ in range(MEETINGS + 1):
         x = numbers(3, 4)
         made = x.linear(numbers(4, 2)).gelu()  # here
-    assert any(recipes._cached.values())
+    assert any(learned.values())
     line = sys._getframe().f_lineno - 2
     new = [node for node in made.uop.toposort() if node.op in (Ops.REDUCE_AXIS, Ops.ADD, Ops.EXP2)]
     assert {str(node.facts["origin"]) for node in new} == {

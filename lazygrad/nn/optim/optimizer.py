@@ -249,8 +249,7 @@ class Optimizer:
         self._started.steps = True
         self._only_if[:] = [] if only_if is None else [only_if]
         with no_grad(), called(type(self).__name__):
-            if not cached_step.step(self, grads):
-                cached_step.record(self, grads)
+            cached_step.step(self, grads)
         self._only_if.clear()
         # The last layers first: their gradients are done first, and what these read is then free.
         return [*reversed(self.params), *self._buffers]

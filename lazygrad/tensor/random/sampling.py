@@ -23,10 +23,9 @@ from ...ir.args import SORT
 from ...ir.ops import Ops
 from ...ir.uop import UOp, Variable
 from ...locks import lock_across_fork
-from ...memo import Memo
 from ...shape import prod, shape_of, shape_text, vmax
 from ...shape.movement import expanded
-from ...shape.recipe import Recipe
+from ...shape.recipe import Recipe, learned
 from ..creation import checked_shape, index_dtype, iota, sizes_of, with_grad
 from ..face import Tensor
 from ..modes import mode
@@ -148,19 +147,15 @@ def words(count: Any, device: Devices, generator: Numbers | None = None) -> tupl
     if vmax(count) > 1 << 32:
         raise NotImplementedError(f"one call of more than 2**32 random numbers: {count}")
     given = [seed_word, low_start, high_start, *more]
-    kind = count, device, len(given)
-    recipe = _recipes.get(kind)
+    kind = _words_of, count, device, len(given)
+    recipe = learned.get(kind)
     if recipe is not None:
         high, low = recipe.makes(given)
         return high, low
     made = _words_of(count, device, *given)
-    if type(count) is int and len(set(given)) == len(given) and _recipes.is_due(kind):
-        _recipes.keep(kind, Recipe.of(made, given))
+    if type(count) is int and len(set(given)) == len(given) and learned.is_due(kind):
+        learned.keep(kind, Recipe.of(made, given))
     return made
-
-
-#: (how many, device, how many words the key has) → the nodes of so many words.
-_recipes: Memo[Any, Recipe | None] = Memo(256, 3)
 
 
 def _words_of(

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from ...config import flags_state
 from ...dtype import default_float
-from ...ir.device import device_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ...ir.walks import device_of
 from ...locks import table_lock
 from ...shape.recipe import Recipe, learned
 from ...shape.rules import shape_of

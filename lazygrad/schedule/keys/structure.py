@@ -89,10 +89,16 @@ class Structure:
                 if "forwarded_to" in source.facts:
                     source = effective(source)
                 place = number.get(source)
-                rows += self._constant(source, which in opened) if place is None else (place,)
+                rows += self._constant(source, which in opened, binds) if place is None else (place,)
             for place in opened:
                 self.numbers.append(open_value(node, place))
-            rows.append(self._open_sizes(node, binds) if op in _ARG_IN_PARTS else node.arg)
+            arg = node.arg
+            if op in _SHAPED and not binds:
+                sizes += arg
+                arg = len(arg)
+            elif op in _ARG_IN_PARTS:
+                arg = self._open_sizes(node, binds)
+            rows.append(arg)
         rows.append(tuple([number[root] for root in asked.roots]))
         rows.append(tuple([bind.src[0].arg for bind in binds]))
         if asked.waiting:
@@ -104,9 +110,10 @@ class Structure:
         """What a plan follows from, without numbers, and the numbers. The calls are last: a kernel names its
         own, and no other's.
         """
-        free = frozenset(self.free)
-        closed = tuple([size for index, size in enumerate(self.sizes) if index not in free])
-        return (self.rows, closed, self.calls), tuple(self.numbers)
+        closed = self.sizes.copy()
+        for index in self.free:
+            closed[index] = None
+        return (self.rows, tuple(closed), self.calls), tuple(self.numbers)
 
     def without_sizes(self) -> tuple[Any, ...]:
         """What graphs have in common that differ in sizes alone."""
@@ -114,7 +121,7 @@ class Structure:
 
     def _open_sizes(self, node: UOp, binds: dict[UOp, int]) -> Any:
         """What a node's argument is without its sizes, which join the others."""
-        if arg_binds(node) or node.op is Ops.COPY:
+        if node.op is Ops.COPY or (binds and arg_binds(node)):
             return open_arg(node, binds)
         own, rest = own_sizes(node)
         offsets = open_offsets(node)
@@ -124,13 +131,13 @@ class Structure:
         self.sizes += own
         return len(own), rest, offsets
 
-    def _constant(self, source: UOp, opened: bool) -> Sequence[Any]:
+    def _constant(self, source: UOp, opened: bool, binds: dict[UOp, int]) -> Sequence[Any]:
         """A constant as it is used: its movements, and its value (keyed by its bits) where that is no size.
 
         A lifted constant is as many nodes of the walk as there are movements on it.
         """
         moves, base = movements_on(source)
-        if any(map(arg_binds, moves)):
+        if binds and any(map(arg_binds, moves)):
             tracker, _ = base_and_tracker(source)[1].unbind()
             return None if opened else base, base.dtype, tracker, base.src, len(moves)
         form: list[Any] = [base.dtype, base.src, len(moves)]

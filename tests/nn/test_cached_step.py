@@ -136,3 +136,17 @@ def test_optimizers_of_equal_form_share_a_step() -> None:
     train(nn.optim.SGD(others, lr=0.1), others, 5)
     assert learned_steps() == [known]
     assert values(params) == values(others)
+
+
+def test_classes_that_share_formulas_do_not_share_steps() -> None:
+    """Adam and AdamW differ in an attribute of the class alone."""
+    found = []
+    for forget in (False, True):
+        for kind in (nn.optim.Adam, nn.optim.AdamW):
+            params = parameters()
+            train(kind(params, lr=0.1, weight_decay=0.5), params, 7)
+            found.append(values(params))
+            if forget:
+                forget_all()
+    assert found[:2] == found[2:]
+    assert found[0] != found[1]

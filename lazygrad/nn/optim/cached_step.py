@@ -51,7 +51,9 @@ def step(optimizer: Any, grads: Sequence[Tensor]) -> None:
     if memory is None or key is None or key in learned or not learned.is_due(key):
         optimizer._step(grads)
     else:
-        learned.keep(key, _recorded(optimizer, grads, memory))
+        recorded = _recorded(optimizer, grads, memory)
+        counts = _key(optimizer, grads, memory) != key  # in Python, which a recipe does not
+        learned.keep(key, None if counts else recorded)
 
 
 def _is_made(known: _Step, memory: _Memory, grads: Sequence[Tensor]) -> bool:
@@ -112,7 +114,7 @@ def _key(optimizer: Any, grads: Sequence[Tensor], memory: _Memory) -> tuple[Any,
     kind, (overlay, changes) = type(optimizer), flags_state()
     if not kind.__module__.startswith(__package__ + ".") or overlay or optimizer._only_if or mode.examples:
         return None
-    key: list[Any] = [kind._step, kind._begin, kind._moved, changes, mode.autocast, default_float()]
+    key: list[Any] = [kind, kind._step, kind._begin, kind._moved, changes, mode.autocast, default_float()]
     for node, version in zip(memory.nodes, memory.versions, strict=True):
         key += (version.dtype, version.arg, device_of(version))
         for look in chain_to(node):
@@ -124,12 +126,10 @@ def _key(optimizer: Any, grads: Sequence[Tensor], memory: _Memory) -> tuple[Any,
         key.append((Tensor, number))
         return number is not None
 
-    for name, value in vars(optimizer).items():
-        if name not in _KNOWN and not describe(value, key, which):
-            return None
-    for group in optimizer.param_groups:
-        for value in group._items.values():
-            if not describe(value, key, which):
+    for options in (vars(optimizer), *[group._items for group in optimizer.param_groups]):
+        for name, value in options.items():
+            key.append(name)
+            if name not in _KNOWN and not describe(value, key, which):
                 return None
     for grad in grads:
         node = grad.uop

@@ -65,10 +65,10 @@ class Build:
     spec: ProgramSpec
     lib: bytes | None
     keeps: bool
-    flags: Context = field(default_factory=Context.here)
     done: threading.Event = field(default_factory=threading.Event)
     runner: Runner | None = None
     error: BaseException | None = None
+    flags: Context | None = None  #: of who asked, on the compile thread
 
     def finish(self) -> Runner:
         """Compile and load here and now."""
@@ -98,7 +98,7 @@ class Build:
     def run(self) -> None:
         """The same on the compile thread; an error waits for who asks for the program."""
         try:
-            with self.flags:
+            with self.flags or contextlib.nullcontext():
                 self.runner = self.finish()
         except BaseException as error:
             self.error = error
@@ -158,6 +158,7 @@ def prepare(kernels: Iterable[tuple[str, UOp]]) -> None:
                 if key in method_cache or key in _builds:
                     continue
                 build = _builds[key] = _lowered(key)
+                build.flags = Context.here()
             background.submit(build)
     except Exception:
         return

@@ -17,6 +17,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from copy import copy
+from dataclasses import dataclass, field
 
 from ....ir.index import as_index, bounds
 from ....ir.nest import ranges_of
@@ -63,7 +64,7 @@ SIDES = (8, 6, 4, 5, 7, 3, 2)
 
 def plans(facts: Facts, target: Target, loops: Loops) -> Iterator[Plan]:
     """The candidates, that without lanes first, then the preferred ones first."""
-    plan = Plan(facts, target, loops)
+    plan = Plan(facts, target, loops, target.vector_bytes // facts.element_bytes)
     crossing = plan.crossing()
     if crossing:
         plan.transpose(*crossing)
@@ -87,22 +88,28 @@ def copy_of(plan: Plan) -> Plan:
     return made
 
 
+@dataclass(eq=False)
 class Plan:
-    """The amounts chosen so far, by axis number."""
+    """The amounts chosen so far, by axis number.
 
-    def __init__(self, facts: Facts, target: Target, loops: Loops) -> None:
-        self.facts, self.target = facts, target
-        #: the kernel as it came, with the rows it keeps; `facts` are those without, until some are left
-        self.loops = loops
-        self.amounts: dict[int, int] = {}
-        self.padded: dict[int, int] = {}
-        self.blocks: dict[int, int] = {}
-        self.row_blocks: RowBlocks | None = None
-        #: the axis along which the kernel's rows are kept
-        self.staged: Axis | None = None
-        #: the facts with the rows along an axis kept, if there are such rows; for all plans of the kernel
-        self.keeping: dict[int, Facts | None] = {}
-        self.width = target.vector_bytes // facts.element_bytes
+    loops    the kernel as it came, with the rows it keeps; `facts` are those without, until some are left
+    width    how many lanes a vector has
+    lanes    the axis of the lanes
+    staged   the axis along which the kernel's rows are kept
+    keeping  the facts with the rows along an axis kept, if there are such rows; for all plans of the kernel
+    """
+
+    facts: Facts
+    target: Target
+    loops: Loops
+    width: int
+    amounts: dict[int, int] = field(default_factory=dict)
+    padded: dict[int, int] = field(default_factory=dict)
+    blocks: dict[int, int] = field(default_factory=dict)
+    row_blocks: RowBlocks | None = None
+    lanes: Axis | None = None
+    staged: Axis | None = None
+    keeping: dict[int, Facts | None] = field(default_factory=dict)
 
     def unrolled_short(self) -> Plan:
         """The plan with what is short written out: axes that addresses take divisions of, and reductions."""
@@ -158,8 +165,6 @@ class Plan:
         return size << len(self.padded) <= most  # each tail writes the body once more
 
     # *** the axis of the lanes
-
-    lanes: Axis | None = None
 
     def vectorize(self, axis: Axis) -> bool:
         """Give the axis a vector's worth of lanes; whether any were found."""

@@ -1,4 +1,4 @@
-"""Threads of our own: `lazygrad/threads.py`."""
+"""Threads of our own: `lazygrad/locks.py`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from lazygrad.threads import NoThread, Working
+from lazygrad.locks import NoThread, Working
 from tests.helpers import PATIENCE, ROOT
 
 
@@ -56,7 +56,7 @@ def test_a_thread_that_never_begins_is_not_waited_for(monkeypatch):
 def test_the_interpreter_ends_after_its_threads():
     code = """
 import time
-from lazygrad.threads import Working
+from lazygrad.locks import Working
 def work():
     time.sleep(0.2)
     print("done")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..dtype import DType, PtrDType, dtypes
-from ..ir.expression import buffer_name
+from ..ir.linear import buffer_name
 from ..ir.ops import COMMUTATIVE, ELEMENTWISE, OPS, Ops
 from ..ir.text import GRAPH, LINEAR, arg_text, register_style
 from ..ir.uop import UOp

@@ -20,7 +20,7 @@ from ..config import NOOPT
 from ..device import Buffer, Device, DeviceError
 from ..dtype import DType
 from ..engine.realize import allocate_empty, number_of, run_item
-from ..ir.expression import buffer_name
+from ..ir.linear import buffer_name
 from ..ir.loops_text import loops_text
 from ..ir.ops import TRANSFERS, Ops
 from ..ir.text import linear_text

@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..dtype import ConstType, DType, dtypes, truncate
 from . import index
-from .args import AxisType
+from .linear import buffer_name, range_prefix
 from .ops import OPS, Ops
 from .rewrite import resolve
 from .uop import UOp
@@ -65,31 +65,6 @@ _BINDING = {
 _ATOM, _CHOICE = 12, 0
 #: ops that stay right without parentheses when the right operand is the same op
 _ASSOCIATIVE = frozenset((Ops.ADD, Ops.MUL, Ops.AND, Ops.OR, Ops.XOR))
-
-_PREFIX = {
-    AxisType.GLOBAL: "gidx", AxisType.THREAD: "gidx", AxisType.TILE: "gidx",
-    AxisType.LOOP: "gidx", AxisType.LOCAL: "lidx", AxisType.WARP: "lidx",
-    AxisType.REDUCE: "ridx", AxisType.GROUP: "ridx", AxisType.UPCAST: "uidx", AxisType.UNROLL: "uidx",
-}  # fmt: skip
-
-
-def range_prefix(kind: AxisType) -> str:
-    """How ranges of this kind are named: `gidx`, `lidx`, `ridx`, or `uidx` for lanes and registers."""
-    return _PREFIX[kind]
-
-
-def range_names(ranges: Sequence[UOp], taken: Mapping[str, int] | None = None) -> dict[UOp, str]:
-    """A name for each range: its kind's prefix and a number counted per prefix, in the order given.
-
-    `taken`: how many numbers of a prefix are others' names.
-    """
-    counts = dict(taken or {})
-    names: dict[UOp, str] = {}
-    for loop in ranges:
-        prefix = range_prefix(loop.arg.kind)
-        names[loop] = f"{prefix}{counts.get(prefix, 0)}"
-        counts[prefix] = counts.get(prefix, 0) + 1
-    return names
 
 
 def render(root: UOp, names: dict[UOp, str] | None = None) -> str:
@@ -191,11 +166,6 @@ def _infix(
 def _spaced(node: UOp, symbol: str) -> str:
     """Index arithmetic is written tight, values and conditions with spaces."""
     return symbol if node.dtype is dtypes.index else f" {symbol} "
-
-
-def buffer_name(node: UOp) -> str:
-    """What a DEFINE_GLOBAL is called: `data0`; by its role where it is no data."""
-    return f"{node.dtype.role}{node.arg}"  # type: ignore[attr-defined]
 
 
 def _named(node: UOp, texts: dict[UOp, str]) -> str:

@@ -1,12 +1,15 @@
-"""What a linear program (form 7) is: what it declares, at its head, and then its steps, in loops."""
+"""What a linear program (form 7) is: what it declares, at its head, and then its steps, in loops; and what
+these loops, and its buffers, are called in texts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..dtype import PtrDType
+from .args import AxisType
 from .index import bounds
 from .ops import Ops
 from .uop import UOp
@@ -85,3 +88,37 @@ def iterations_of(loop: UOp) -> int:
     """The most turns of a loop."""
     first = bounds(loop.src[0])[0] if len(loop.src) > 1 else 0
     return max(bounds(loop.src[-1])[1] - first, 0)
+
+
+# *** what its loops and buffers are called
+
+#: How the ranges of a kind are named.
+_PREFIX = {
+    AxisType.GLOBAL: "gidx", AxisType.THREAD: "gidx", AxisType.TILE: "gidx",
+    AxisType.LOOP: "gidx", AxisType.LOCAL: "lidx", AxisType.WARP: "lidx",
+    AxisType.REDUCE: "ridx", AxisType.GROUP: "ridx", AxisType.UPCAST: "uidx", AxisType.UNROLL: "uidx",
+}  # fmt: skip
+
+
+def range_prefix(kind: AxisType) -> str:
+    """How ranges of this kind are named: `gidx`, `lidx`, `ridx`, or `uidx` for lanes and registers."""
+    return _PREFIX[kind]
+
+
+def range_names(ranges: Sequence[UOp], taken: Mapping[str, int] | None = None) -> dict[UOp, str]:
+    """A name for each range: its kind's prefix and a number counted per prefix, in the order given.
+
+    `taken`: how many numbers of a prefix are others' names.
+    """
+    counts = dict(taken or {})
+    names: dict[UOp, str] = {}
+    for loop in ranges:
+        prefix = range_prefix(loop.arg.kind)
+        names[loop] = f"{prefix}{counts.get(prefix, 0)}"
+        counts[prefix] = counts.get(prefix, 0) + 1
+    return names
+
+
+def buffer_name(node: UOp) -> str:
+    """What a DEFINE_GLOBAL is called: `data0`; by its role where it is no data."""
+    return f"{node.dtype.role}{node.arg}"  # type: ignore[attr-defined]

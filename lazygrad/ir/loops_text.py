@@ -12,7 +12,8 @@ Loops with nothing between them stand below each other without indentation.
 from __future__ import annotations
 
 from ..dtype import dtypes
-from .expression import access_text, condition_text, is_condition, number_text, range_names, write
+from .expression import access_text, condition_text, is_condition, number_text, write
+from .linear import range_names
 from .nest import Block, loop_nest
 from .ops import ELEMENTWISE, OPS, Ops, start_value
 from .uop import UOp

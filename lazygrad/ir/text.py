@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..config import DEBUG_STYLE
-from .expression import arg_text, expression, number_text, range_names, range_prefix, render
+from .expression import arg_text, expression, number_text, render
+from .linear import range_names, range_prefix
 from .loops_text import loops_text
 from .ops import Ops
 from .uop import UOp, set_printer

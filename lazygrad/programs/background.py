@@ -12,8 +12,7 @@ import threading
 from collections import deque
 from typing import Protocol
 
-from ..locks import lock_across_fork
-from ..threads import LOOK_S, NoThread, Working, before_exit
+from ..locks import LOOK_S, NoThread, Working, before_exit, lock_across_fork
 
 #: How long one thread keeps Python's lock while the other wants it. A compile takes it about 15 times; with
 #: Python's own 5 ms it waits longer than it works.

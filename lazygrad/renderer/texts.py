@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 
 from ..dtype import DType
 from ..ir.args import AxisType
-from ..ir.linear import CLOSING, OPENING
+from ..ir.linear import CLOSING, OPENING, range_names
 from ..ir.ops import Ops
 from ..ir.pattern import Matched, PatternMatcher, Rule
 from ..ir.rewrite import tell, watched
-from ..ir.text import range_names
 from ..ir.uop import UOp
 
 

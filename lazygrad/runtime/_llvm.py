@@ -8,11 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..device import CompileError, Compiler, DeviceError, lock_across_fork
-from ..locks import in_main_thread
+from ..locks import NoThread, Working, in_main_thread
 from ..renderer.llvmir import UNOPTIMIZED
 from ..target import Processor
 from ..target.measured import named
-from ..threads import NoThread, Working
 from ._mappings import check_space
 
 #: One thread at a time uses LLVM. A fork waits for it: a child must not inherit a compile that never ends.

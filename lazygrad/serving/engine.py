@@ -19,7 +19,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from ..threads import Working
+from ..locks import Working
 from .errors import ApiError
 
 

@@ -17,7 +17,8 @@ from ..codegen.opt import KernelOptError, Loops, Opt, apply_opt
 from ..config import NOOPT
 from ..device import CompileError, Device, DeviceError
 from ..inspection.targets import TARGETS
-from ..ir.expression import range_names, render
+from ..ir.expression import render
+from ..ir.linear import range_names
 from ..ir.loop import LoopPlan
 from ..ir.loops_text import loops_text
 from ..ir.nest import Block, loop_nest

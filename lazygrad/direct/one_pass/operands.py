@@ -18,8 +18,7 @@ from ...ir.uop import UOp
 from ...schedule.extensions import Operands
 from ...schedule.graph.powers import powers_in
 from ...schedule.graph.requested import is_generated, is_materialized, near
-from ...schedule.place.group import Group
-from ...schedule.place.kernel_ast import AstBuilder
+from ...schedule.place.kernel_ast import AstBuilder, Group
 from ...schedule.rewrite.reduces_of_broadcasts import repeated_axes
 from ...shape import numel
 from ...shape.movement import base_and_tracker, below_movement

@@ -19,7 +19,7 @@ import math
 from collections.abc import Sequence
 
 from ...dtype import ConstType, DType, PtrDType, dtypes
-from ...ir.expression import buffer_name
+from ...ir.linear import buffer_name
 from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.text import number_text

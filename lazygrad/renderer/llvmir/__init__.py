@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...dtype import DType, dtypes
-from ...ir.expression import buffer_name
+from ...ir.linear import buffer_name
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target

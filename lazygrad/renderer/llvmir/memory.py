@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...dtype import DType, PtrDType, dtypes
 from ...ir.args import NONTEMPORAL
-from ...ir.expression import buffer_name
+from ...ir.linear import buffer_name
 from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp

@@ -7,7 +7,7 @@ import keyword
 from collections.abc import Sequence
 
 from ...dtype import dtypes
-from ...ir.expression import buffer_name
+from ...ir.linear import buffer_name
 from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher
 from ...ir.uop import UOp

@@ -17,8 +17,7 @@ from ...shape.movement import below_movement
 from ...shape.rules import shape_of
 from ...shape.tracker import ShapeTracker
 from ..graph.requested import STORED_WHOLE, binds_in_args, binds_of, siblings
-from ..place.group import Group
-from ..place.kernel_ast import AstBuilder
+from ..place.kernel_ast import AstBuilder, Group
 from .checked_once import CheckedOnce
 from .template import (
     Binding,

@@ -22,7 +22,7 @@ from ...shape.tracker import ShapeTracker
 from ..graph.indices import CONTINUES, Indices
 from ..graph.requested import is_materialized, nameable
 from ..graph.versions import device_name
-from ..place.group import Group
+from ..place.kernel_ast import Group
 from ..place.placement import Placed
 from .template import Boundary, Leaf, Memory, Output, Part
 

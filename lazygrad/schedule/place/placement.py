@@ -36,7 +36,7 @@ from ..graph.versions import device_name
 from ..rewrite.moments import Moment
 from ..rewrite.plain import PlainGraph
 from ..rewrite.split_reduce import ENOUGH_ON_A_GRID
-from .group import Group
+from .kernel_ast import Group
 from .staged_rows import Rows
 from .weights import ONCE, Weights, operations_on, sums_rows, widens_memory
 

@@ -1,4 +1,4 @@
-"""One kernel: in the making, while values are placed (`Group`); how its AST (form 2) is built of that; and the
+"""One kernel: in the making, while values are placed (`Group`); how its AST (form 2) is built of that; the
 record in its KERNEL node.
 """
 

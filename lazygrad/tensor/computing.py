@@ -135,6 +135,7 @@ def compute(nodes: Sequence[UOp]) -> None:
     elif overdue.writes:
         together = world().size > 1 and any(isinstance(device_of(node), tuple) for node in nodes)
         nodes = [*nodes, *overdue.take(together)]
+    overdue.computations += 1
     realize_nodes(nodes, pending_nodes)
 
 

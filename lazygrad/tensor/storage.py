@@ -38,17 +38,18 @@ class Storage:
 
     known    whether somebody was given a node on the newest version, and may have made a graph that reads
              it; if not, nothing but the living tensors looks at the memory, and what numpy was given
-    waiting  how many writes have been made since the memory was last computed
-    most     how many may wait until somebody asks; none, once more of them did
+    since    how much the thread had computed at the first write that waits; None: none waits
+    passed   whether it was once written again though a computation had passed its write by
     before   the newest version that was computed, where a later one is to be written
     """
 
-    __slots__ = ("__weakref__", "before", "known", "most", "room", "tensors", "version", "waiting")
+    __slots__ = ("__weakref__", "before", "known", "passed", "room", "since", "tensors", "version")
 
     def __init__(self, version: UOp) -> None:
         self.version = version
         self.known = True
-        self.waiting, self.most = 0, MOST_WAITING
+        self.since: int | None = None
+        self.passed = False
         self.before: weakref.ref[UOp] | None = None
         self.tensors: dict[int, weakref.ref[Viewer]] = {}
         self.room = 64  #: so many are noted before those that died are looked for
@@ -83,24 +84,28 @@ class Storage:
                     tensor._node()  # it follows too
                 self.version, self.known = version, True
                 if is_in_memory(version):  # else it is planned, and waits on
-                    self.waiting = 0
+                    self.since = None
                 self._claim()
 
     def note_write(self) -> None:
-        """One more write waits. Where it is one of many, it is computed with what is computed next."""
-        self.waiting += 1
-        if self.waiting > self.most:
+        """One more write waits, until somebody asks for it.
+
+        A loop may write again and again and never ask, as that which counts the batches of a layer: each has
+        all before it below it, with what they read. So where something has been computed since the write
+        before, this one is computed with what is computed next, and so is each later one: steps are alike.
+        """
+        if self.since is None:
+            self.since = overdue.computations
+        self.passed = self.passed or self.since < overdue.computations
+        if self.passed:
             overdue.note(self)
 
     def _overdue_node(self) -> UOp | None:
-        """The newest version, if as many writes still wait; see `Writable`."""
+        """The newest version, if a write still waits; see `Writable`."""
         if not self.views():
             return None
         self.refresh()
-        if self.waiting <= self.most:
-            return None
-        self.most = 0
-        return self.version
+        return None if self.since is None else self.version
 
     def move_to(self, version: UOp, known: bool = True) -> None:
         """Make every view a view of the new version."""
@@ -121,7 +126,7 @@ class Storage:
         before = None if self.before is None else self.before()
         if before is not None and all("buffer" in part.facts for part in versions_of(before)):
             self.move_to(before)
-            self.waiting = 0
+            self.since = None
 
     def is_shared(self) -> bool:
         """Whether something that is no view of this storage stands for the same contents.
@@ -137,23 +142,21 @@ class Storage:
         return any(value() is not None for value in facts.get("values", ()))
 
 
-#: So many writes to one memory wait until somebody asks for it. A loop may write again and again and never
-#: ask, as that which counts the batches of a layer: a write has all before it below it, with what they read.
-#: Where more waited once, each later one is computed with what is computed next, so that steps are alike.
-MOST_WAITING = 1
-
-
 class Writable(Protocol):
     """What is written in place: memory, or a tensor that is not in memory."""
 
     def _overdue_node(self) -> UOp | None:
-        """What is to be computed where more writes wait than should; None: it has been, or nobody has it."""
+        """What is to be computed because its writes wait; None: it has been, or nobody has it."""
 
 
 class _Overdue(threading.local):
-    """What has more writes that wait, of this thread."""
+    """What waits and is to be computed with what this thread computes next.
+
+    computations  how often the thread has computed something
+    """
 
     def __init__(self) -> None:
+        self.computations = 0
         self.writes: dict[int, weakref.ref[Writable]] = {}
 
     def note(self, written: Writable) -> None:

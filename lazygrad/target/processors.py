@@ -66,8 +66,14 @@ def refined(base: Target, arch: str, features: frozenset[str], shipped: bool = T
         core=known.core if known else base.core,
         memory=known.memory if known else base.memory,
     )
-    row = shipped_row(stands) if shipped and stands in SHIPPED else None
-    return said if row is None else as_measured(said, row, base.has_gathers)
+    row = shipped_row(nearest(stands, SHIPPED)) if shipped and stands not in _LEVELS else None
+    if row is None:
+        return said
+    measured = as_measured(said, row, base.has_gathers)
+    if row.processor == stands:
+        return measured
+    # how prefetchers go on is much the same in a family
+    return replace(said, memory=replace(said.memory, overrun=said.memory.overrun or measured.memory.overrun))
 
 
 def dots_of(features: frozenset[str]) -> tuple[Dot, ...]:
@@ -112,9 +118,9 @@ _GOLDEN_COVE = Core(loads=3, lane_loads=3, add=3)
 #: A product is begun before the sum that it is added to is there.
 _NEOVERSE_V = Core(arithmetic=4, products=4, loads=3, lane_loads=3, add=2, multiply=3, multiply_add=2)
 
-#: Measured: sums of 16 and of 64 MB; products of 56 MB of rows of 1,152 bytes, one row or four at a time;
-#: products of 60 matrices in blocks of 4 bits, asked for 0.5 to 64 KB ahead.
-_ZEN_5 = Memory(rates=(64, 24, 12), stream=12, start=100, prefetched=16 * _K)
+#: Measured: sums of 16 and of 64 MB; products of 56 MB of rows of 1,152 bytes, one row or four at a time (an
+#: end takes 100 cycles); products of 60 matrices in blocks of 4 bits, asked for 0.5 to 64 KB ahead.
+_ZEN_5 = Memory(rates=(64, 24, 12), stream=12, overrun=((1152, 1200),), adjoining=False, prefetched=16 * _K)
 #: Measured: gradients of products of 34 and 64 rows with weights of 768 and 256 x 3,072, stored in strips of
 #: 128 bytes to 2 KB and in whole rows: 90 to 220 cycles a row. GELU, sigmoid, softmax and normalisations that
 #: ask 0.5 to 8 KB ahead.
@@ -150,11 +156,9 @@ PROCESSORS = {
     "icelake-server": _x86("x86-64-v4", _PLAIN, 48 * _K, 1280 * _K),
     "alderlake": _x86("x86-64-v3", _GOLDEN_COVE, 48 * _K, 1280 * _K),
     "sapphirerapids": _x86("x86-64-v4", replace(_GOLDEN_COVE, loads=2), 48 * _K, 2 * _M),
-    "emeraldrapids": _x86(
-        "x86-64-v4", replace(_GOLDEN_COVE, loads=2), 48 * _K, 2 * _M, memory=_EMERALD_RAPIDS
-    ),
-    "graniterapids": _x86(
-        "x86-64-v4", replace(_GOLDEN_COVE, loads=2), 48 * _K, 2 * _M, memory=_EMERALD_RAPIDS
+    **dict.fromkeys(
+        ("emeraldrapids", "graniterapids"),
+        _x86("x86-64-v4", replace(_GOLDEN_COVE, loads=2), 48 * _K, 2 * _M, memory=_EMERALD_RAPIDS),
     ),
     # arm
     "neoverse-n1": _arm(Core(add=2, multiply=3, multiply_add=2), 64 * _K, 1 * _M),
@@ -204,6 +208,12 @@ def as_measured(target: Target, row: Row, gathers: bool) -> Target:
             rates=(behind[0], behind[1], best),
             stream=streams["1"],
             walks=min(int(key) for key in streams if streams[key] >= AS_MUCH * best),
+            overrun=tuple(
+                [
+                    (int(width), float(f"{int(width) * max(0.0, streams['1'] / rate - 1):.2g}"))
+                    for width, rate in sorted(found["columns"].items(), key=lambda each: int(each[0]))
+                ]
+            ),
             waits=(latency.get("level2", memory.waits[0]), memory.waits[1]),
         )
     if "awake" in fork and "asleep" in fork:  # a kernel finds the other cores in either state

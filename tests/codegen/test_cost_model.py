@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from lazygrad.codegen.compile import stages
-from lazygrad.codegen.cost.cost_model import Loop, begun, cycles, fetched, issued
+from lazygrad.codegen.cost.cost_model import Loop, cycles, fetched, issued
 from lazygrad.codegen.cost.predict import TURNS_OF_A_WHILE, _walk, predict
 from lazygrad.codegen.lowering.lower import lower
 from lazygrad.codegen.opt import Loops, OptOps
@@ -120,15 +120,33 @@ def test_computing_and_fetching_go_on_together():
     assert most < cycles(loops, TARGET) < 1.3 * most + issued(loops, TARGET)
 
 
-@pytest.mark.parametrize(("rows", "walks"), [(1, 1), (4, 4096)])
-def test_rows_side_by_side_are_walks_that_begin_anew(rows, walks):
+#: Of strips of 64 and of 1,024 bytes, each in a page of its own.
+MEASURED = replace(TARGET, memory=replace(TARGET.memory, overrun=((64, 100.0), (1024, 400.0))))
+
+
+@pytest.mark.parametrize(("rows", "adjoining", "ends"), [(1, False, 1), (4, False, 4096), (4, True, 1)])
+def test_rows_side_by_side_are_walks_that_begin_anew(rows, adjoining, ends):
     """4,096 rows of 1,152 bytes: one by one they are one walk through memory."""
+    target = replace(MEASURED, memory=replace(MEASURED.memory, adjoining=adjoining))
     outer = Loop(4096 / rows)
     loop = Loop(36, outer)
-    loop.touch("weights", 4096 * 1152, 2, 32.0 * rows, {loop: 16, outer: 576 * rows}, rows)
-    assert begun([outer, loop], TARGET) == walks
-    slow = replace(TARGET, memory=replace(TARGET.memory, start=100.0))
-    assert cycles([outer, loop], slow) == cycles([outer, loop], TARGET) + 100 * walks
+    loop.touch("weights", 4096 * 1152, 2, 32.0 * rows, {loop: 16, outer: 576 * rows}, rows, 1152)
+    near, far = fetched([outer, loop], TARGET)
+    assert fetched([outer, loop], target) == [near, far + 400 * ends / 16]
+
+
+@pytest.mark.parametrize(("strip", "lost"), [(32, 100), (64, 100), (256, 160), (1024, 400), (2048, 400)])
+def test_a_strip_of_pages_loses_what_its_width_was_measured_to(strip, lost):
+    rows = Loop(16384)
+    rows.touch("matrix", 16384 * 8192, 4, strip, {rows: 2048})
+    assert fetched([rows], MEASURED)[1] - fetched([rows], TARGET)[1] == 16384 * lost / 16
+
+
+def test_strips_that_are_nearer_than_a_page_are_followed():
+    rows = Loop(4096)
+    rows.touch("matrix", 4096 * 4000, 4, 1024, {rows: 1000})
+    walk = fetched([rows], MEASURED)[1]
+    assert walk == fetched([rows], TARGET)[1] + 400 / 16  # the end of all
 
 
 @pytest.mark.parametrize("order", [(False, False), (False, True)], ids=["rounds", "lanes of sums"])

@@ -21,7 +21,7 @@ from lazygrad.target import Memory, Target
 from .kernels import load, plain, random_contents, reduce, run, sink, store
 
 #: A processor without masks, whose caches hold little: what is summed comes from memory.
-MEMORY = Memory((1 << 12, 1 << 15, 1 << 17), start=60)
+MEMORY = Memory((1 << 12, 1 << 15, 1 << 17), overrun=((64, 400.0),))
 CPU = Target("CPU", vector_bytes=32, vector_registers=16, has_fma=True, memory=MEMORY)
 
 

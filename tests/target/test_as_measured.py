@@ -47,6 +47,13 @@ def test_figures_are_counted_in_cycles_of_the_rows_clock(plain):
     assert found.has_gathers
 
 
+def test_columns_say_what_is_lost_behind_each_strip(plain):
+    """Beside one walk of 8 GB/s: strips at half of it lose as many bytes as they have."""
+    found = as_measured(plain, row(columns={"64": 2.0, "512": 4.0, "2048": 9.0}), True)
+    assert found.memory.overrun == ((64, 190.0), (512, 510.0), (2048, 0.0))
+    assert as_measured(plain, row(), True).memory.overrun == ()
+
+
 def test_the_same_row_again_changes_nothing(plain):
     assert as_measured(as_measured(plain, row(), True), row(), True) == as_measured(plain, row(), True)
 
@@ -92,6 +99,12 @@ def test_a_row_that_ships_counts_before_the_data_sheet(ships):
     ships("znver2")
     assert refined(llvm_target(), "znver2", FEATURES).memory.stream == 4.0
     assert refined(llvm_target(), "znver4", FEATURES).memory == PROCESSORS["znver4"].memory
+
+
+def test_of_a_processor_that_was_not_measured_its_family_says_what_strips_lose():
+    measured, other = (refined(llvm_target(), name, FEATURES).memory for name in ("znver3", "znver4"))
+    assert measured.overrun
+    assert other == replace(PROCESSORS["znver4"].memory, overrun=measured.overrun)
 
 
 def test_a_processor_that_is_not_known_is_taken_for_the_nearest_of_its_family(ships):

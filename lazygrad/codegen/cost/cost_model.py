@@ -28,8 +28,6 @@ ALONE = (0.1, 0.2, 0.3)
 SHARED = 0.5
 #: Of what is so many times as large as that, nothing is left when its turn comes again; of less, a part is.
 GONE = 3.0
-#: A walk through memory has at least so many lines: shorter ones at even distances are one pattern.
-WALK = 4
 #: The share of a wait for lines that share a set which is left: several are under way.
 JUMP = 0.5
 #: The share of the branches on data that are guessed wrong.
@@ -161,22 +159,28 @@ class Traffic:
             found.append(min(self.nbytes * waste * places, most))
         return found
 
-    def starts(self, inside: Sequence[Loop], line: int) -> float:
-        """How often a walk through the memory goes on elsewhere, all parts and turns together.
-
-        Walks of few lines count as none: the next lines of such a pattern are asked for in time.
+    def overrun(self, inside: Sequence[Loop], memory: Memory) -> float:
+        """The bytes that could have come in the time that is lost where walks go on in another page, all
+        parts and turns together. What is nearer, or where a walk has come to, is followed by prefetchers.
         """
-        length, rest = self.nbytes / self.chunks, list(inside)
+        walks, length, rest = self.chunks, self.nbytes / self.chunks, list(inside)
         while rest:
+            another = max(memory.page, length + memory.line)
+            if memory.adjoining and walks > 1 and 0 < self.spread < another:
+                walks, length = 1, walks * self.spread
+                continue
             step = abs(self.steps.get(rest[0].key, 0)) * self.item
-            if step and rest[0].iterations > 1 and step > length + line:
+            if rest[0].iterations > 1 and step >= another:
                 break
             if step:
                 length = max(length, step * rest[0].iterations)
             del rest[0]
-        if length < WALK * line:
-            return 0.0
-        return self.chunks * math.prod([loop.iterations for loop in rest if self.steps.get(loop.key)])
+        ends = walks * math.prod([loop.iterations for loop in rest if self.steps.get(loop.key)])
+        few, lost = memory.overrun[0]
+        for many, more in memory.overrun[1:]:
+            lost += (more - lost) * min(1.0, max(0.0, length - few) / (many - few))
+            few = many
+        return ends * lost
 
     def jumps(self, inside: Sequence[Loop], memory: Memory, lines: float) -> float:
         """How often its place goes on to another line of the same set: not more often than to a line.
@@ -212,8 +216,6 @@ def cycles(loops: Sequence[Loop], target: Target, most: float = math.inf) -> flo
         return total
     for alone, fetching in zip(ALONE, fetched(loops, target), strict=False):
         total = max(total, max(computing, fetching) + alone * min(computing, fetching))
-    if target.memory.start:  # nothing can be computed yet
-        total += begun(loops, target) * target.memory.start
     pieces = next((loop.iterations for loop in loops if loop.thread_chunks), 1.0)
     if pieces > 1 and target.threads > 1:
         return total * math.ceil(pieces / target.threads) / pieces + target.launch.fork
@@ -242,19 +244,6 @@ def _iteration(loop: Loop, target: Target) -> float:
         loop.waits,
     )
     return busiest + spilled / core.stores + loop.lost
-
-
-def begun(loops: Sequence[Loop], target: Target) -> float:
-    """How many walks through memory are begun, of memories larger than half of the second cache.
-
-    They come from behind all caches: between two runs of such a kernel the rest of a model is read.
-    """
-    total = 0.0
-    for loop in loops:
-        for traffic in loop.traffic.values():
-            if 2 * traffic.whole > target.memory.second:
-                total += traffic.starts(loop.path(), target.memory.line)
-    return total
 
 
 def fetched(loops: Sequence[Loop], target: Target) -> list[float]:
@@ -286,6 +275,8 @@ def fetched(loops: Sequence[Loop], target: Target) -> list[float]:
             inside, outside = path[: fitting + 1], path[fitting + 1 :]
             nbytes = footprints[len(inside) - 1]
             jumps = traffic.jumps(inside, target.memory, nbytes / line)
+            if level and target.memory.overrun:  # prefetchers bring what is behind the caches of a core
+                nbytes += traffic.overrun(inside, target.memory)
             again = math.prod([around.iterations for around in outside])
             if level == 2:
                 nbytes *= min(1.0, (inner[loops[0]] / own - 1) / (GONE - 1))

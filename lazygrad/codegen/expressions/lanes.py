@@ -310,20 +310,20 @@ class Access(NamedTuple):
     offset: Linear | Arithmetic
     valid: Arithmetic
 
-    def at_lane(self, number: int, valid: UOp | None = None) -> UOp:
-        """The INDEX of one lane; `valid` states another condition, such as that of all lanes."""
+    def at_lane(self, number: int, valid: UOp | None = None, position: UOp | None = None) -> UOp:
+        """The INDEX of one lane; or with another condition, such as that of all lanes; or another place."""
         if valid is None:
             valid = self.valid.at_lane(number)
-        position = self.offset.at_lane(number)
+        if position is None:
+            position = self.offset.at_lane(number)
         conditions = () if valid is TRUE else (valid,)
         return UOp(Ops.INDEX, self.node.dtype, (self.node.src[0], position, *conditions))
 
     def of_lanes(self, lanes: int) -> UOp:
         """The INDEX of all lanes, each at an address of its own."""
         valid = self.valid.vector()
-        conditions = () if valid is TRUE else (broadcast(valid, lanes),)
-        position = broadcast(self.offset.vector(), lanes)
-        return UOp(Ops.INDEX, self.node.dtype, (self.node.src[0], position, *conditions))
+        valid = valid if valid is TRUE else broadcast(valid, lanes)
+        return self.at_lane(0, valid, broadcast(self.offset.vector(), lanes))
 
     def near_buffer(self, lanes: int) -> UOp:
         """The INDEX of neighbours of which some are valid: where none can be, the buffer's start. A masked
@@ -337,7 +337,7 @@ class Access(NamedTuple):
                 [index.less(index.const(-lanes), first), index.less(first, index.const(size))]
             )
             first = index.select(near, first, index.const(0))
-        return UOp(Ops.INDEX, self.node.dtype, (self.node.src[0], first, self.valid.vector()))
+        return self.at_lane(0, self.valid.vector(), first)
 
     def under_one_condition(self, lanes: int) -> list[UOp] | None:
         """The INDEXes of all lanes, inside of the buffer even where they are not valid.
@@ -350,8 +350,7 @@ class Access(NamedTuple):
             return None
         begin = index.const(max(0, -step) * (lanes - 1))
         first = UOp(Ops.WHERE, dtypes.index, (self.valid.vector(), self.offset.at_lane(0), begin))
-        places = [first + k * step if k else first for k in range(lanes)]
-        return [UOp(Ops.INDEX, self.node.dtype, (self.node.src[0], place)) for place in places]
+        return [self.at_lane(k, TRUE, first + k * step if k else first) for k in range(lanes)]
 
     def is_safe(self) -> bool:
         """Whether the place is inside of its buffer even where it is not valid."""

@@ -90,13 +90,15 @@ def planned(facts: Facts, target: Target, at_once: AtOnce, rounds: RowBlocks | N
 
 
 def _wait_in_memory(strips: Loop, rounds: RowBlocks, at_once: AtOnce, width: int, item: int) -> None:
-    """The sums of each strip are read and written in each round, to which the strip's rows are added."""
+    """The sums of each strip are read and written in each round, to which the strip's rows are added: their
+    lines come and go.
+    """
     sums = math.prod(at_once.get(n, 1) for n in at_once if n != rounds.summed)
     strips.load(sums / width)
     strips.compute(sums / width)
     strips.store(sums / width)
-    held = strips.iterations * sums * item
-    strips.touch("sums", held, item, sums * item, {strips: sums})
+    moved = 2 * sums * item
+    strips.touch("sums", strips.iterations * moved, item, moved, {strips: 2 * sums})
 
 
 def _streams(steps: dict[int, int | None], at_once: AtOnce, own: int | None) -> float:

@@ -106,6 +106,7 @@ class Core:
     masked     a store of some lanes only, where the target has no masks
 
     missed     cycles that are lost where a branch was guessed wrong
+    guessed_wrong  the share of the branches on data of which that is so
     """
 
     issued: float = 4.0
@@ -122,6 +123,7 @@ class Core:
     gathered: float = 3.0
     combined: float = 12.0
     missed: float = 16.0
+    guessed_wrong: float = 1 / 3
     masked: float = 16.0
 
     @property
@@ -158,6 +160,13 @@ class Memory:
                with
     waits      cycles until a line is there that shares a set with others, from the second cache and from
                beyond it
+    waited     the share of such a wait that is left: several lines are under way
+    alone      computing and fetching go on together, but for this share of what takes less, where lines come
+               from beyond the first, the second, the third cache (measured with tiles of a matmul of 512, and
+               with the kernels of `python -m bench predict`)
+    own, gone  the share of the last of three caches that a kernel finds for itself: other cores and programs
+               use it too. Of what is `gone` times as large as that nothing is left when its turn comes again,
+               of less a part is
     hit, trip  in operations on elements: reading one that is in a cache; writing one to memory and reading it
                again (8 bytes at some 20 GB/s, beside 32 to 64 operations a nanosecond)
     """
@@ -177,6 +186,10 @@ class Memory:
     prefetches_tile: bool = False
     computing: int = 0
     waits: tuple[float, float] = (12.0, 40.0)
+    waited: float = 0.5
+    alone: tuple[float, float, float] = (0.1, 0.2, 0.3)
+    own: float = 0.5
+    gone: float = 3.0
     hit: int = 4
     trip: int = 24
 

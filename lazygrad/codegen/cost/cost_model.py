@@ -20,18 +20,6 @@ from ...target import Core, Memory, Target
 PRODUCTS = frozenset((Ops.MUL, Ops.MULACC, Ops.DOT, Ops.DP4A))
 #: Registers that hold no accumulators: what is loaded needs some.
 OTHERS = 3
-#: Computing and fetching go on together, but for this share of what takes less, where lines come from beyond
-#: the first, the second, the third cache. Measured with tiles of a matmul of 512, and with the kernels of
-#: `python -m bench predict`.
-ALONE = (0.1, 0.2, 0.3)
-#: The share of the last of three caches that a kernel finds for itself: other cores and programs use it too.
-SHARED = 0.5
-#: Of what is so many times as large as that, nothing is left when its turn comes again; of less, a part is.
-GONE = 3.0
-#: The share of a wait for lines that share a set which is left: several are under way.
-JUMP = 0.5
-#: The share of the branches on data that are guessed wrong.
-GUESSED_WRONG = 1 / 3
 
 
 @dataclass(eq=False)
@@ -206,7 +194,7 @@ class Traffic:
 
 def guessing(count: float, core: Core) -> float:
     """Cycles lost by so many branches on data."""
-    return GUESSED_WRONG * core.missed * count
+    return core.guessed_wrong * core.missed * count
 
 
 def cycles(loops: Sequence[Loop], target: Target, most: float = math.inf) -> float:
@@ -214,7 +202,7 @@ def cycles(loops: Sequence[Loop], target: Target, most: float = math.inf) -> flo
     total = computing = issued(loops, target)
     if total > most:
         return total
-    for alone, fetching in zip(ALONE, fetched(loops, target), strict=False):
+    for alone, fetching in zip(target.memory.alone, fetched(loops, target), strict=False):
         total = max(total, max(computing, fetching) + alone * min(computing, fetching))
     pieces = next((loop.iterations for loop in loops if loop.thread_chunks), 1.0)
     if pieces > 1 and target.threads > 1:
@@ -262,7 +250,7 @@ def fetched(loops: Sequence[Loop], target: Target) -> list[float]:
             inner[around] = inner.get(around, 0.0) + nbytes
     found = []
     for level, (size, rate) in enumerate(zip(target.memory.sizes, target.memory.rates, strict=False)):
-        own = size * SHARED if level == 2 else size
+        own = size * target.memory.own if level == 2 else size
         if inner[loops[0]] <= own:
             break  # all of it is still there from the run before
         waiting: dict[tuple[int, Loop], float] = {}
@@ -279,9 +267,9 @@ def fetched(loops: Sequence[Loop], target: Target) -> list[float]:
                 nbytes += traffic.overrun(inside, target.memory)
             again = math.prod([around.iterations for around in outside])
             if level == 2:
-                nbytes *= min(1.0, (inner[loops[0]] / own - 1) / (GONE - 1))
+                nbytes *= min(1.0, (inner[loops[0]] / own - 1) / (target.memory.gone - 1))
                 longest = max(longest, again * nbytes / traffic.chunks / target.memory.stream)
-            time = again * (nbytes / rate + JUMP * target.memory.waits[0] * jumps)
+            time = again * (nbytes / rate + target.memory.waited * target.memory.waits[0] * jumps)
             key = id(traffic.memory), inside[-1]  # what another loop in there has read is still there
             waiting[key] = max(time, waiting.get(key, 0.0))
         found.append(max(longest, sum(waiting.values())))

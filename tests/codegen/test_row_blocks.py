@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,8 @@ from lazygrad.codegen.opt.facts import Facts
 from lazygrad.codegen.opt.moves.k_blocks import IN_A_ROW
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
-from lazygrad.target import Memory, Target
+from lazygrad.renderer.llvmir import target as llvm_target
+from lazygrad.target import PROCESSORS, Memory, Target, refined
 
 from .kernels import load, plain, random_contents, reduce, run, sink, store
 
@@ -89,6 +91,23 @@ def test_each_image_is_summed_by_itself():
 
 def test_a_row_whose_sums_no_cache_holds_is_cut():
     assert chosen(columns(64, 1 << 14))[0] == Opt(OptOps.TILE, 0, 2048)
+
+
+@pytest.mark.parametrize(
+    ("ast", "rounds"),
+    [
+        (columns(4096, 4096), True),  # strips of pages: 3.2 ms, in rounds 2.5
+        (columns(8192, 1000), False),  # strips nearer than a page: as fast
+        (few_rows(1, 1024, 1536), True),  # 0.29 ms, in rounds 0.25
+        (few_rows(8, 1024, 1536), False),  # 48 KB of sums come and go: 0.51 ms in rounds, else 0.35
+    ],
+    ids=range(4),
+)
+def test_strips_of_pages_are_avoided_where_that_was_measured_to_pay(ast, rounds):
+    """On Granite Rapids, whose row says what is lost at the end of strips, with the third cache it has."""
+    target = refined(llvm_target(), "graniterapids", PROCESSORS["graniterapids"].features)
+    target = replace(target, memory=replace(target.memory, caches=(*target.memory.caches, 480 << 20)))
+    assert bool(rounds_of(choose(Loops.of(lower(ast)), target))) == rounds
 
 
 def test_what_is_in_the_first_cache_is_summed_in_registers():

@@ -49,9 +49,11 @@ def _structure(grad: UOp, targets: Sequence[UOp], order: Sequence[UOp]) -> tuple
     if overlay or len(order) > MOST_ROWS or below_movement(grad).op is not Ops.CONST:
         return None
     number: dict[UOp, int] = {}
-    rows: list[Any] = [gradient, changes, grad]
+    rows: list[Any] = [gradient_again, changes]
     describe = rows.extend
-    for node in order:
+    for node in (*order, *grad.toposort()):
+        if node in number:
+            continue
         op, arg, src = node.op, node.arg, node.src
         if op in _REFUSED or (op is Ops.PROGRAM and arg.kernel.is_unique):
             return None
@@ -63,7 +65,7 @@ def _structure(grad: UOp, targets: Sequence[UOp], order: Sequence[UOp]) -> tuple
         for source in src:
             rows.append(number[source])
         number[node] = len(number)
-    describe([number[target] for target in targets if target in number])
+    describe([number[node] for node in (grad, *targets) if node in number])
     return tuple(rows)
 
 

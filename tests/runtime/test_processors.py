@@ -199,6 +199,8 @@ def test_a_row_has_the_vectors_of_its_level_and_caches_that_grow(processor):
     whole = find_target(f"llvm:{level}").renderer.target
     sheet = replace(whole, arch=processor, core=row.core, memory=row.memory, has_gathers=row.gathers)
     measured = shipped_row(processor)
+    if measured is None:  # prefetchers are those of the family
+        facts = replace(facts, memory=replace(facts.memory, overrun=row.memory.overrun))
     assert facts == (sheet if measured is None else as_measured(sheet, measured, True))
     assert list(row.memory.caches) == sorted(set(row.memory.caches))
 
